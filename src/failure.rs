@@ -75,6 +75,19 @@ pub trait Failure: Error {
     }
 }
 
+/// Why a file could not be used, for a sentence that names it: `no such file or directory`.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        // Rust calls it "entity not found".
+        ErrorKind::NotFound => "no such file or directory".to_owned(),
+        kind @ (ErrorKind::PermissionDenied | ErrorKind::IsADirectory | ErrorKind::NotADirectory) => {
+            kind.to_string()
+        }
+        // It may say more than its kind.
+        _ => error.to_string(),
+    }
+}
+
 impl Failure for std::io::Error {
     fn exit(&self) -> Exit {
         Exit::Outside

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use serde::Deserialize;
 
 use super::limits::{LARGEST_LAYER, LARGEST_MANIFEST};
+use crate::evidence::{Attestation, Bundle, is_bundle_manifest};
 use crate::failure::{Exit, Failure};
 use crate::model::bounded::{Bounded, read_bounded};
 use crate::model::bounded_tar::BoundedTar;
@@ -23,6 +24,10 @@ use crate::model::sha256::{HashingReader, HashingWriter, Sha256Hex};
 const CHUNK: usize = 1 << 20;
 /// The most files of a tar.
 const MOST_ENTRIES: usize = 10_000;
+/// Documents of evidence that are read.
+const MOST_DOCUMENTS: usize = 2000;
+/// The most bytes of them.
+const MOST_EVIDENCE: u64 = 48 << 20;
 /// The most layers of an image: engines take no more.
 const MOST_LAYERS: usize = 127;
 
@@ -114,6 +119,8 @@ pub(crate) struct LayoutImage {
     pub(crate) architecture: String,
     /// Its layers, lowest first.
     pub(crate) layers: Vec<LayoutLayer>,
+    blobs: Arc<Blobs>,
+    evidence: Vec<Entry>,
 }
 
 /// A layer of a layout, not yet compared.
@@ -147,6 +154,17 @@ struct Index {
     manifests: Vec<Entry>,
 }
 
+/// A manifest that refers to another one.
+#[derive(Deserialize)]
+struct Referring {
+    subject: Subject,
+}
+
+#[derive(Deserialize)]
+struct Subject {
+    digest: Digest,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Manifest {
@@ -154,10 +172,12 @@ struct Manifest {
     layers: Vec<Entry>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
     media_type: String,
+    #[serde(default)]
+    artifact_type: String,
     digest: Digest,
     size: u64,
 }
@@ -168,8 +188,10 @@ impl LayoutImage {
         let blobs = Arc::new(Blobs::open(path)?);
         blobs.file("oci-layout")?;
         let index: Index = blobs.json(&blobs.file("index.json")?)?;
-        let [image] = index.manifests.as_slice() else {
-            return Err(blobs.invalid(format!("it has {} images", index.manifests.len())));
+        let (evidence, images): (Vec<Entry>, Vec<Entry>) =
+            index.manifests.into_iter().partition(|entry| is_bundle_manifest(&entry.artifact_type));
+        let [image] = images.as_slice() else {
+            return Err(blobs.invalid(format!("it has {} images", images.len())));
         };
         if !is_one_of(&image.media_type, &["oci.image.manifest.v1", "docker.distribution.manifest.v2"]) {
             return Err(blobs.invalid(format!("its index names a `{}`", image.media_type)));
@@ -202,7 +224,44 @@ impl LayoutImage {
                 Ok(LayoutLayer { blobs, blob, is_compressed, number: below + 1, diff_id })
             })
             .collect();
-        Ok(Self { digest: image.digest.clone(), config, architecture, layers: layers? })
+        let digest = image.digest.clone();
+        Ok(Self { digest, config, architecture, layers: layers?, blobs: Arc::clone(&blobs), evidence })
+    }
+
+    /// How many documents of evidence lie in it.
+    pub(crate) fn evidence_count(&self) -> usize {
+        self.evidence.len()
+    }
+
+    /// The evidence in it that refers to the image. Nothing of it is believed: its readers check signatures.
+    pub(crate) fn evidence(&self) -> Result<Vec<Attestation>, LayoutError> {
+        if self.evidence.len() > MOST_DOCUMENTS {
+            let found =
+                format!("it has {} documents of evidence, limit {MOST_DOCUMENTS}", self.evidence.len());
+            return Err(self.blobs.invalid(found));
+        }
+        let (mut all, mut size) = (Vec::new(), 0);
+        for entry in &self.evidence {
+            let manifest = self.blobs.document(entry)?;
+            let refers = serde_json::from_slice(&manifest)
+                .is_ok_and(|Referring { subject }| subject.digest == self.digest);
+            let Some(blob) = Bundle::of_manifest(&manifest).filter(|_| refers) else { continue };
+            let entry = Entry {
+                media_type: String::new(),
+                artifact_type: String::new(),
+                digest: blob.digest,
+                size: blob.size,
+            };
+            let bytes = self.blobs.document(&entry)?;
+            size += bytes.len() as u64;
+            if size > MOST_EVIDENCE {
+                return Err(self
+                    .blobs
+                    .invalid(format!("it has more than {MOST_EVIDENCE} bytes of evidence")));
+            }
+            all.extend(Bundle::attestation(&bytes));
+        }
+        Ok(all)
     }
 }
 

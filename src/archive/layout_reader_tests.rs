@@ -4,6 +4,7 @@ use std::ops::Add as _;
 
 use super::*;
 use crate::archive::image_layout::LayoutWriter;
+use crate::evidence::{Envelope, with_referrers};
 use crate::model::image::manifest::{BLOBS, layout_index, manifest};
 use crate::model::layer_compression::LayerCompression;
 use crate::model::versions::Machine;
@@ -102,6 +103,46 @@ fn directory_and_tar_give_the_same_checked_layers() {
             assert_eq!((written.as_slice(), &layer.diff_id), (tar, &Digest::of(tar)));
         }
     }
+}
+
+/// Adds a document to the layout, and it to the index as evidence.
+fn add_evidence(f: &Fixture, subject: &Digest, payload: &str) -> BlobDescriptor {
+    let bundle = Bundle::blob(&Envelope::of_nobody(payload), "");
+    let subject = BlobDescriptor { digest: subject.clone(), size: 2 };
+    let kind = "https://spdx.dev/Document";
+    let manifest = Bundle::manifest(&BlobDescriptor::of(&bundle), kind, (&subject, "application/json"), "");
+    for bytes in [&bundle, &manifest] {
+        let name = Digest::of(bytes).as_str().trim_start_matches("sha256:").to_owned();
+        fs_err::write(f.path("image").join(BLOBS).join(name), bytes).expect("written");
+    }
+    let (path, document) = (f.path("image/index.json"), BlobDescriptor::of(&manifest));
+    let index = fs_err::read(&path).expect("an index");
+    let index = with_referrers(Some(&index), &[], &[(document.clone(), kind)]).expect("an index");
+    fs_err::write(path, index).expect("written");
+    document
+}
+
+#[test]
+fn evidence_in_a_layout_is_that_of_its_image() {
+    let f = fixture();
+    let image = LayoutImage::open(&f.path("image")).expect("a layout");
+    assert_eq!((image.evidence_count(), image.evidence().expect("none").len()), (0, 0));
+    add_evidence(&f, &image.digest, "{}");
+    let document = add_evidence(&f, &Digest::of(b"another image"), "[]");
+    let read = LayoutImage::open(&f.path("image")).expect("one image still");
+    assert_eq!(read.digest, image.digest);
+    let found = read.evidence().expect("read");
+    assert_eq!(found.iter().map(|one| one.envelope.unchecked_payload()).collect::<Vec<_>>(), [b"{}"]);
+    // A changed document is refused, whatever it is about.
+    let name = document.digest.as_str().trim_start_matches("sha256:").to_owned();
+    fs_err::write(f.path("image").join(BLOBS).join(name), "{}").expect("written");
+    assert!(matches!(read.evidence(), Err(LayoutError::OtherBlob { .. })));
+    // A second manifest of any other type counts as an image.
+    let path = f.path("image/index.json");
+    let index = fs_err::read_to_string(&path).expect("an index");
+    fs_err::write(&path, index.replace("dev.sigstore.bundle.v0.3", "example.thing.v1")).expect("written");
+    let error = LayoutImage::open(&f.path("image")).expect_err("several").to_string();
+    assert!(error.contains("it has 3 images"), "{error}");
 }
 
 #[test]

@@ -44,6 +44,17 @@ const USUAL: [&str; 12] = [
 ];
 /// The most of all these files, bytes. A status has about 1 KB for a package (measured: 716 KB for 786 on Debian 12).
 const LARGEST: u64 = 64 << 20;
+/// Where libraries are that the dynamic linker finds.
+const LIBRARY_FOLDERS: [&str; 8] = [
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/lib/x86_64-linux-gnu",
+    "/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+];
 /// More than the links of any key.
 const LINKS: usize = 8;
 
@@ -66,15 +77,38 @@ pub struct BaseApt {
     pub preferences: String,
     /// What is not used, and why: one line each.
     pub left_out: Vec<String>,
+    /// Libraries of it that packages of the stack are left out for: `libibverbs.so.1`.
+    pub libraries: BTreeSet<String>,
+}
+
+impl BaseApt {
+    /// Whether the base has that library, of a package or not.
+    pub fn has(&self, library: &str) -> bool {
+        self.libraries.contains(library)
+    }
 }
 
 /// The folder of keyrings in [`BaseApt::sources`].
 pub const KEYS: &str = "/envforge/keys";
 
-/// Reads the files of an image, by tag or id.
-pub async fn base_apt(engine: &(impl Images + ?Sized), image: &str) -> Result<BaseApt, BaseError> {
-    let all =
-        [&[STATUS, ARCHITECTURES][..], &SOURCES, &TRUSTED, &PREFERENCES, &KEYRINGS, &LOGINS, &CONFIGURATION];
+/// Reads the files of an image, by tag or id, and looks for `libraries` in it.
+pub async fn base_apt(
+    engine: &(impl Images + ?Sized),
+    image: &str,
+    libraries: &[&str],
+) -> Result<BaseApt, BaseError> {
+    let paths: Vec<String> = libraries.iter().flat_map(|name| library_paths(name)).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let all = [
+        &[STATUS, ARCHITECTURES][..],
+        &SOURCES,
+        &TRUSTED,
+        &PREFERENCES,
+        &KEYRINGS,
+        &LOGINS,
+        &CONFIGURATION,
+        &paths,
+    ];
     let mut files = Files::default();
     files.add(engine.read_files(image, &all.concat(), LARGEST).await?, image)?;
     // A keyring may be anywhere, and behind links.
@@ -87,7 +121,12 @@ pub async fn base_apt(engine: &(impl Images + ?Sized), image: &str) -> Result<Ba
         files.add(engine.read_files(image, &wanted, LARGEST).await?, image)?;
         files.sought.extend(wanted.into_iter().map(str::to_owned));
     }
-    Ok(files.base_apt())
+    let libraries = libraries.iter().filter(|name| files.has_library(name)).map(|&name| name.to_owned());
+    Ok(BaseApt { libraries: libraries.collect(), ..files.base_apt() })
+}
+
+fn library_paths(name: &str) -> impl Iterator<Item = String> {
+    LIBRARY_FOLDERS.iter().map(move |folder| format!("{folder}/{name}"))
 }
 
 /// dpkg's status of an image, by tag or id.
@@ -180,6 +219,11 @@ impl Files {
                 })
         };
         self.regular.keys().chain(self.links.keys()).filter(|path| is_below(path)).cloned().collect()
+    }
+
+    /// Whether a library is there. A link counts: the library that it names lies next to it.
+    fn has_library(&self, name: &str) -> bool {
+        library_paths(name).any(|path| self.regular.contains_key(&path) || self.links.contains_key(&path))
     }
 
     /// Every source with the file that has it.
@@ -417,6 +461,16 @@ mod tests {
 
     fn of_list(line: &str) -> BaseApt {
         files(&[("/etc/apt/sources.list", File(line))]).base_apt()
+    }
+
+    #[test]
+    fn library_is_found_as_a_file_and_as_a_link() {
+        let has = |path: &str, entry| files(&[(path, entry)]).has_library("libibverbs.so.1");
+        assert!(has("/usr/lib/x86_64-linux-gnu/libibverbs.so.1", Link("libibverbs.so.1.14.44.0")));
+        assert!(has("/usr/local/lib/libibverbs.so.1", File("ELF")));
+        assert!(!has("/usr/lib/x86_64-linux-gnu/libibverbs.so", File("ELF")));
+        assert!(!has("/opt/x/lib/libibverbs.so.1", File("ELF")), "the linker does not look there");
+        assert!(!Files::default().has_library("libibverbs.so.1"));
     }
 
     #[test]

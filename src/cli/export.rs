@@ -1,11 +1,12 @@
 //! `envforge export`.
 
 use camino::Utf8PathBuf;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::model::file_compression::FileCompression;
 use crate::model::request::{self, ExportFormat, FileKind};
 
+use super::verify::Level;
 use super::{LockSource, ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
@@ -64,6 +65,21 @@ Examples:
   apptainer run --nv ./torch.sif python train.py       start it, without root
   envforge export sif ./old.sif --compression gzip     for a site whose kernel or squashfuse lacks zstd";
 
+const PYLOCK_EXAMPLES: &str = "\
+Examples:
+  envforge export pylock pylock.toml                   Python packages of the current project's lock
+  envforge export pylock pytorch-cuda:2.8-cu128 pylock.gpu.toml
+  pip install -r pylock.toml                           the same files, without an image (pip 26.1 or newer)";
+
+const POLICY_EXAMPLES: &str = "\
+Examples:
+  envforge export policy kyverno reg.example.com/team/ policy.yaml --key cosign.pub
+  envforge export policy sigstore reg.example.com/torch policy.yaml --key cosign.pub --gpu sm_90
+  kubectl apply -f policy.yaml                         pods of other images start as before
+
+The controller reads signed summaries in the registry itself. It asks neither for the node's GPU
+and driver nor for the age of the checks: `evidence admit --here` in an init container does.";
+
 /// Export formats.
 #[derive(Debug, Clone, Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -92,6 +108,12 @@ pub enum ExportCommand {
     /// Write a kustomize base for Kubernetes: a Job, a JupyterLab, and the checks of a node, on nodes whose GPUs and driver run the image.
     #[command(after_help = KUBERNETES_EXAMPLES)]
     Kubernetes(PushedArgs),
+    /// Write the Python packages of a lock file as pylock.toml (PEP 751), for pip, uv and scanners. Asks no engine.
+    #[command(after_help = PYLOCK_EXAMPLES)]
+    Pylock(PylockArgs),
+    /// Write a policy for Kubernetes: pods start only with images that are proven on a GPU by a key.
+    #[command(after_help = POLICY_EXAMPLES)]
+    Policy(PolicyArgs),
     /// Write a Slurm batch script that runs a command in the image (apptainer, docker or podman).
     #[command(after_help = SLURM_EXAMPLES)]
     Slurm(FilesArgs),
@@ -144,6 +166,32 @@ pub struct PushedArgs {
     pub image: String,
 }
 
+/// Arguments of `export pylock`.
+#[derive(Debug, Clone, Args)]
+#[command(allow_missing_positional = true)]
+pub struct PylockArgs {
+    /// Spec whose lock file is exported: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
+    pub spec: Option<String>,
+    /// Output file, `pylock.toml` or `pylock.NAME.toml`; must not exist unless --force.
+    #[arg(value_name = "FILE")]
+    pub file: Utf8PathBuf,
+    /// Replace FILE if it exists.
+    #[arg(long)]
+    pub force: bool,
+    /// Lock file [default: next to envforge.toml; for a spec, in the state directory].
+    #[arg(long, value_name = "FILE")]
+    pub lockfile: Option<Utf8PathBuf>,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
+    /// The project.
+    #[command(flatten)]
+    pub project: ProjectArgs,
+    /// The target machine.
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
 /// Arguments of `export oci`.
 #[derive(Debug, Clone, Args)]
 #[command(allow_missing_positional = true)]
@@ -154,6 +202,9 @@ pub struct OciArgs {
     /// Output directory, or a file that ends in `.tar`; must not exist.
     #[arg(value_name = "DIR|FILE.tar")]
     pub target: Utf8PathBuf,
+    /// Also write the image's evidence, as referrers in the index, for `import --evidence` and `oras cp -r`.
+    #[arg(long)]
+    pub evidence: bool,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -180,8 +231,53 @@ pub struct FileArgs {
     pub project: ProjectArgs,
 }
 
+/// Arguments of `export policy`.
+#[derive(Debug, Clone, Args)]
+pub struct PolicyArgs {
+    /// Admission controller that reads it.
+    #[arg(value_enum, value_name = "CONTROLLER")]
+    pub controller: PolicyController,
+    /// Images: `HOST/NAME`, or all below `HOST/` or `HOST/PATH/`.
+    #[arg(value_name = "IMAGES")]
+    pub images: String,
+    /// Output file; must not exist unless --force.
+    #[arg(value_name = "FILE")]
+    pub target: Utf8PathBuf,
+    /// Public key whose word counts (repeatable: one of them is enough) [default: `[trust] keys`].
+    #[arg(long, value_name = "PUB")]
+    pub key: Vec<Utf8PathBuf>,
+    /// GPU whose compute capability must be proven: NVML name, `sm_90` or `9.0` (repeatable: each of them) [default: any].
+    #[arg(long, value_name = "GPU")]
+    pub gpu: Vec<String>,
+    /// Lowest level.
+    #[arg(long, value_enum, default_value = "quick", value_name = "LEVEL")]
+    pub level: Level,
+    /// Replace FILE if it exists.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Admission controllers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PolicyController {
+    /// Kyverno (`ImageValidatingPolicy`).
+    Kyverno,
+    /// Sigstore's policy controller (`ClusterImagePolicy`).
+    Sigstore,
+}
+
+impl From<PolicyController> for request::PolicyController {
+    fn from(controller: PolicyController) -> Self {
+        match controller {
+            PolicyController::Kyverno => Self::Kyverno,
+            PolicyController::Sigstore => Self::Sigstore,
+        }
+    }
+}
+
+into_request!(PolicyArgs => ExportPolicy { controller, images, target, key, gpu, level, force });
 into_request!(FileArgs => ExportFile { image, target, compression, force, project });
-into_request!(OciArgs => ExportOci { image, target, project });
+into_request!(OciArgs => ExportOci { image, target, evidence, project });
 
 impl DockerfileArgs {
     fn with_image(self, image: Option<String>) -> request::Export {
@@ -199,15 +295,28 @@ impl DockerfileArgs {
     }
 }
 
+impl PylockArgs {
+    fn into_files(self) -> FilesArgs {
+        let Self { spec, file, force, lockfile, parts, project, target } = self;
+        let source = LockSource { lockfile, ..LockSource::default() };
+        FilesArgs {
+            export: DockerfileArgs { spec, dir: file, force, parts, project, source, target },
+            image: None,
+        }
+    }
+}
+
 impl From<ExportCommand> for request::Command {
     fn from(command: ExportCommand) -> Self {
         let (format, FilesArgs { export, image }) = match command {
             ExportCommand::Oci(args) => return Self::ExportOci(args.into()),
             ExportCommand::Sif(args) => return Self::ExportFile(FileKind::Sif, args.into()),
+            ExportCommand::Policy(args) => return Self::ExportPolicy(args.into()),
             ExportCommand::Squashfs(args) => return Self::ExportFile(FileKind::Squashfs, args.into()),
             ExportCommand::Dockerfile(export) => {
                 (ExportFormat::Dockerfile, FilesArgs { export, image: None })
             }
+            ExportCommand::Pylock(args) => (ExportFormat::Pylock, args.into_files()),
             ExportCommand::Compose(args) => (ExportFormat::Compose, args),
             ExportCommand::Devcontainer(args) => (ExportFormat::Devcontainer, args),
             ExportCommand::Apptainer(args) => (ExportFormat::Apptainer, args),

@@ -13,7 +13,7 @@ const MOST_SECONDS: i64 = 7 * 24 * 60 * 60;
 #[command(next_help_heading = "Many nodes")]
 pub struct FleetArgs {
     /// Verify IMAGE@sha256:… on nodes: `slurm`, `slurm:PARTITION`, `slurm:NODELIST`, `ssh:HOST,…` or `ssh:@FILE`.
-    #[arg(long, value_name = "NODES", conflicts_with_all = ["gpus", "record", "push", "attest", "last"])]
+    #[arg(long, value_name = "NODES", conflicts_with_all = ["gpus", "record", "push", "last"])]
     pub on: Option<Nodes>,
     /// Merge reports of nodes from files and directories: logs, and `verify --json` of a node.
     #[arg(long, value_name = "FILE|DIR", num_args = 1.., conflicts_with_all = ["images", "on", "level", "gpus", "record", "push", "attest", "last"])]
@@ -21,6 +21,9 @@ pub struct FleetArgs {
     /// Nodes at one time; with Slurm each gets a job of its own [default: one job for all; ssh: 32].
     #[arg(long, value_name = "N", requires = "on", value_parser = parallel)]
     pub parallel: Option<usize>,
+    /// With Slurm: submit a job of low priority for each node, in use or not, and leave their reports in a shared directory.
+    #[arg(long, value_name = "DIR", requires = "on", conflicts_with_all = ["parallel", "drain", "attest", "junit", "html"])]
+    pub as_they_free: Option<Utf8PathBuf>,
     /// Seconds for the checks of a node [default: 1200; level full: 3600; perf: 7200].
     #[arg(long, value_name = "SECONDS", requires = "on", value_parser = clap::value_parser!(u32).range(1..=MOST_SECONDS))]
     pub deadline: Option<u32>,
@@ -33,7 +36,7 @@ pub struct FleetArgs {
     /// Run the commands of --drain.
     #[arg(long, requires = "drain")]
     pub yes: bool,
-    /// Further options for srun or ssh.
+    /// Further options for srun, sbatch or ssh.
     #[arg(last = true, value_name = "OPTION", requires = "on", allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
@@ -43,4 +46,4 @@ fn parallel(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "expected a number from 1 to 10000".to_owned())
 }
 
-into_request!(FleetArgs => FleetOptions { on, merge, parallel, deadline, pull_deadline, drain, yes, words });
+into_request!(FleetArgs => FleetOptions { on, merge, parallel, as_they_free, deadline, pull_deadline, drain, yes, words });

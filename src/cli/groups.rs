@@ -6,7 +6,7 @@ use clap::Command;
 
 /// The groups in their order: title and commands.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Choose what goes in", &["init", "add", "remove", "lock", "outdated", "plan", "list"]),
+    ("Choose what goes in", &["init", "add", "remove", "lock", "outdated", "why", "plan", "list"]),
     ("Make images", &["build", "verify", "evidence", "push", "import", "vendor", "export"]),
     ("Work in them", &["shell", "run", "ps", "stop", "logs"]),
     ("Look at them", &["images", "inspect", "diff", "size", "prune"]),

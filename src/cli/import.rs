@@ -20,6 +20,9 @@ pub struct ImportArgs {
     /// Tag for the image.
     #[arg(value_name = "NAME[:TAG]")]
     pub tag: String,
+    /// Also keep the evidence that the layout carries, for `push --evidence` and `[policy] require-evidence`.
+    #[arg(long)]
+    pub evidence: bool,
 }
 
-into_request!(ImportArgs => Import { path, tag });
+into_request!(ImportArgs => Import { path, tag, evidence });

@@ -14,6 +14,7 @@ Examples:
   envforge lock --check                              exit with 1 if the lock file is out of date
   envforge lock --diff --upgrade                     show available updates, write nothing
   envforge lock pytorch-cuda:2.8 --as-of 2026-03-01  resolve with what was published by that date
+  envforge lock --from uv.lock --extra train         keep the versions of uv.lock where the stack allows
   envforge lock pytorch-cuda:2.8-cu128 --digest      print the content digest of its image
   envforge lock pytorch-cuda:2.8-cu128 --lockfile ./envforge.lock";
 
@@ -33,6 +34,15 @@ pub struct LockArgs {
     /// Print the content digest of the image (recomputed if the engine has the image).
     #[arg(long)]
     pub digest: bool,
+    /// Lock file of another tool whose versions are kept where the stack allows: uv.lock, pylock.toml, poetry.lock or pixi.lock.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "locked"])]
+    pub from: Option<Utf8PathBuf>,
+    /// Extra of that lock file to select, as its tool does (repeatable).
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub extra: Vec<String>,
+    /// Dependency group of that lock file to select in addition to its default groups; environment of pixi (repeatable).
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub group: Vec<String>,
     /// Allow apt sources of the project's base that are not the distribution's, now and later.
     #[arg(long, conflicts_with = "spec")]
     pub trust: bool,
@@ -100,6 +110,6 @@ pub struct LockSource {
     pub accept_older: bool,
 }
 
-into_request!(LockArgs => Lock { spec, check, diff, digest, trust, parts, project, source, target });
+into_request!(LockArgs => Lock { spec, check, diff, digest, from, extra, group, trust, parts, project, source, target });
 
 into_request!(LockSource => LockOptions { lockfile, upgrade, upgrade_package, locked, as_of, with, apt, allow_source, wheel, yes, base, base_provider, network, accept_older });

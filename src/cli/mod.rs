@@ -31,6 +31,7 @@ mod target;
 mod tips;
 mod vendor;
 mod verify;
+mod why;
 
 use camino::Utf8PathBuf;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -41,7 +42,7 @@ pub use containers::{LogsArgs, PsArgs, StopArgs};
 pub use doctor::DoctorArgs;
 pub use edit_packages::{AddArgs, EditArgs, RemoveArgs};
 pub use evidence::{AdmitArgs, EvidenceArgs, EvidenceCommand, WithdrawArgs};
-pub use export::{DockerfileArgs, ExportCommand, OciArgs};
+pub use export::{DockerfileArgs, ExportCommand, OciArgs, PolicyArgs};
 pub use fleet::FleetArgs;
 pub use generate::{CandidatesArgs, CompletionsArgs, GenerateCommand, ManArgs};
 pub use images::{DiffArgs, ImagesArgs, InspectArgs, PruneArgs, SizeArgs};
@@ -58,11 +59,12 @@ pub use spec_parts::SpecPartArgs;
 pub use target::TargetArgs;
 pub use vendor::VendorArgs;
 pub use verify::VerifyArgs;
+pub use why::WhyArgs;
 
 use crate::model::request;
 
 const SHORT_AFTER_HELP: &str =
-    "Examples, all options and exit codes: `envforge --help`.\nA command: `envforge COMMAND --help`.";
+    "Examples, exit codes: `envforge --help`. A command: `envforge COMMAND --help`.";
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -161,6 +163,8 @@ pub enum Command {
     Lock(LockArgs),
     /// List available package updates.
     Outdated(OutdatedArgs),
+    /// Show what requires a locked package and what chose its version.
+    Why(WhyArgs),
     /// Verify images, on a GPU if available.
     Verify(VerifyArgs),
     /// Show who proved an image on which GPU and driver, and admit it.
@@ -191,7 +195,7 @@ pub enum Command {
     Size(SizeArgs),
     /// Remove unused images (dry run unless --yes).
     Prune(PruneArgs),
-    /// Export for docker, Compose, VS Code, Apptainer or Slurm.
+    /// Export for docker, Compose, VS Code, Apptainer, Slurm or Kubernetes.
     #[command(subcommand)]
     Export(ExportCommand),
     /// Diagnose this machine, or explain an error message.
@@ -223,6 +227,7 @@ impl From<Command> for request::Command {
             Command::List(args) => Self::List(args.into()),
             Command::Lock(args) => Self::Lock(args.into()),
             Command::Outdated(args) => Self::Outdated(args.into()),
+            Command::Why(args) => Self::Why(args.into()),
             Command::Verify(args) => Self::Verify(args.into()),
             Command::Evidence(args) => args.into(),
             Command::Push(args) => Self::Push(args.into()),

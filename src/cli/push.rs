@@ -16,6 +16,7 @@ Examples:
   envforge push pytorch-cuda:2.8-cu128 box.test/torch  by its digest, without a tag
   envforge push box.test/team/vision:1.2 --compression zstd
   envforge push box.test/team/vision:1.2 --attest --key cosign.key
+  envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 --evidence
 
 An image whose checks did not run on a GPU is pushed under the tags with `-unverified` at their end, or by its digest.";
 
@@ -32,6 +33,9 @@ pub struct PushArgs {
     /// [default: `[registry] compression`, `gzip`].
     #[arg(long, value_name = "NAME")]
     pub compression: Option<LayerCompression>,
+    /// Also copy the image's evidence: from the registries that it came from, and what `import` or a vendor folder brought.
+    #[arg(long)]
+    pub evidence: bool,
     /// Sign what it was built from (SLSA provenance, SPDX), next to the image.
     #[arg(long)]
     pub attest: bool,
@@ -44,11 +48,11 @@ pub struct PushArgs {
 }
 
 impl From<PushArgs> for request::Push {
-    fn from(PushArgs { names, compression, attest, key, project }: PushArgs) -> Self {
+    fn from(PushArgs { names, compression, evidence, attest, key, project }: PushArgs) -> Self {
         let project = request::ProjectOptions::from(project);
         let mut targets = names;
         let is_of_project = project.option().is_some() || targets.len() == 1;
         let image = (!is_of_project).then(|| targets.remove(0));
-        Self { image, targets, compression, attest, key, project }
+        Self { image, targets, compression, evidence, attest, key, project }
     }
 }

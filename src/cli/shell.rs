@@ -31,7 +31,7 @@ Examples:
   envforge run python train.py                 run a command in the image of the project
   envforge run --gpus 0 python train.py        options of envforge come before the command
   envforge run -E train -e WANDB_MODE=offline python train.py
-  envforge run -- pytest -q                    the same as `envforge shell -- pytest -q`
+  envforge run -- pytest -q                    the same as `envforge shell -- pytest -q`; imports the project's own code
 
 A missing or outdated image is built first. The command starts in your current directory below the project, its output and
 exit code are passed through, and its container is removed at the end. A second call joins the running container of this
@@ -157,6 +157,8 @@ pub struct StartArgs {
 #[command(next_help_heading = "GPUs and limits")]
 pub struct LimitArgs {
     /// GPUs: `all`, `none`, or comma-separated indices or UUIDs [default: all available].
+    ///
+    /// A container with GPUs also gets this machine's InfiniBand and RoCE (`/dev/infiniband`), and unlimited locked memory.
     #[arg(long, value_name = "GPUS")]
     pub gpus: Option<String>,
     /// Fail if no GPU is available.

@@ -15,6 +15,7 @@ Examples:
   envforge vendor ./vendor --check --upstream         also report files the indexes deleted or changed";
 
 /// Arguments of `vendor`.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, allow_missing_positional = true)]
 pub struct VendorArgs {
@@ -28,6 +29,9 @@ pub struct VendorArgs {
     /// Also add the finished layers, so that an offline build makes none in a container.
     #[arg(long, conflicts_with = "check")]
     pub layers: bool,
+    /// Also add the evidence of the image that was built here from the lock.
+    #[arg(long, conflicts_with = "check")]
+    pub evidence: bool,
     /// With --check: also look up each wheel on its index.
     #[arg(long, requires = "check")]
     pub upstream: bool,
@@ -45,4 +49,4 @@ pub struct VendorArgs {
     pub target: TargetArgs,
 }
 
-into_request!(VendorArgs => Vendor { spec, parts, dir, check, layers, upstream, project, source, target });
+into_request!(VendorArgs => Vendor { spec, parts, dir, check, layers, evidence, upstream, project, source, target });

@@ -12,6 +12,7 @@ use crate::settings::Settings;
 use crate::workflow::build::{Done, build_one};
 use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::built::Built;
+use crate::workflow::carried_evidence::take_vendored;
 use crate::workflow::confirm::can_ask;
 use crate::workflow::custom_base::{custom_base, named_base};
 use crate::workflow::error::CommandError;
@@ -120,7 +121,7 @@ fn without_network(
     if let Some(lock) = read_lock(&path)? {
         wanted.vendored = take(folder, &lock, &session.store)?;
     }
-    Ok(())
+    take_vendored(session, folder)
 }
 
 fn print(built: &Built, next: Option<String>, settings: &Settings) {

@@ -40,7 +40,7 @@ pub(super) async fn edit_packages(args: &EditPackages, settings: &Settings) -> R
     let lock = lock_request(args);
     let locked = async {
         let wanted = wanted(None, &lock.project, &lock.source, &lock.target, settings)?;
-        made(&lock, &BuildRequest { renews_tools: true, ..wanted }, settings).await
+        made(&lock, &BuildRequest { renews: true, ..wanted }, settings).await
     };
     let made = match Box::pin(locked).await {
         Ok(made) => made,
@@ -75,6 +75,9 @@ fn lock_request(args: &EditPackages) -> request::Lock {
         check: false,
         diff: false,
         digest: false,
+        from: None,
+        extra: Vec::new(),
+        group: Vec::new(),
         trust: false,
         parts: SpecParts::default(),
         project: args.project.clone(),

@@ -218,7 +218,7 @@ pub(super) async fn admit(args: &request::EvidenceAdmit, settings: &Settings) ->
     if signers.is_empty() {
         return Err(EvidenceError::NoTrustedKey.into());
     }
-    let wanted = match wanted(args)? {
+    let wanted = match wanted(args, settings)? {
         Ok(wanted) => wanted,
         Err(why) => {
             return Ok(answer(
@@ -266,7 +266,10 @@ fn saved(file: &str, image: Option<&str>, settings: &Settings) -> Result<Gathere
 }
 
 /// What is asked of the evidence; the inner error is why this machine can be proven by none.
-fn wanted(args: &request::EvidenceAdmit) -> Result<Result<Wanted, String>, CommandError> {
+fn wanted(
+    args: &request::EvidenceAdmit,
+    settings: &Settings,
+) -> Result<Result<Wanted, String>, CommandError> {
     let (gpus, driver) = if args.here {
         match host::detect() {
             Ok(facts) if !facts.gpus.is_empty() => {
@@ -304,7 +307,8 @@ fn wanted(args: &request::EvidenceAdmit) -> Result<Result<Wanted, String>, Comma
     let gpus = wanted;
     let max_age = SignedDuration::from_hours(i64::from(args.max_age.hours()));
     let (count, level, exact_driver) = (args.count, args.level, args.exact_driver);
-    Ok(Ok(Wanted { gpus, count, driver, exact_driver, level, max_age }))
+    let agents = settings.policy.agents.clone().unwrap_or_default();
+    Ok(Ok(Wanted { gpus, count, driver, exact_driver, level, max_age, agents }))
 }
 
 /// Prints the answer.
@@ -352,8 +356,9 @@ pub(super) async fn withdraw(
     let machine = machine(&TargetOptions { platform: args.platform.clone(), ..TargetOptions::default() });
     let registry = registry(settings)?;
     let subject = registry.evidence_subject(&image, machine).await?;
+    let names = Matrix::current().gpu_names();
     let is_meant = |entry: &Entry| {
-        args.gpu.as_ref().is_none_or(|gpu| is_model(entry, gpu, Matrix::current()))
+        args.gpu.as_ref().is_none_or(|gpu| is_model(entry, gpu, &names))
             && driver.as_ref().is_none_or(|driver| driver.major() == entry.branch())
             && args.level.is_none_or(|level| entry.level >= level)
     };

@@ -1,13 +1,14 @@
 //! `doctor --explain`: the known errors in a message or a log, with the lines that contain them.
 
-use std::io::Read as _;
+use std::io::{Error, Read as _};
 
 use camino::Utf8Path;
 use serde::Serialize;
 
-use crate::failure::Exit;
+use crate::failure::{Exit, reason};
 use crate::host::Severity;
 use crate::model::diagnosis::{Diagnosis, Finding, Findings, findings};
+use crate::model::typed_path::looks_like_path;
 use crate::model::visible::visible_line;
 use crate::model::wrap::{hanging, wrapped};
 use crate::report::Printer;
@@ -62,8 +63,10 @@ pub(super) fn explain(text: &str, folder: &Utf8Path, output: Output) -> Result<E
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes)?;
         bytes
-    } else if !text.contains(char::is_whitespace) && path.is_file() {
-        read_regular(&path, LARGEST_LOG)?
+    } else if !text.contains(char::is_whitespace) && (is_log(text) || path.is_file()) {
+        let named =
+            |error: Error| Error::new(error.kind(), format!("cannot read `{text}`: {}", reason(&error)));
+        read_regular(&path, LARGEST_LOG).map_err(named)?
     } else {
         text.as_bytes().to_vec()
     };
@@ -79,6 +82,11 @@ pub(super) fn explain(text: &str, folder: &Utf8Path, output: Output) -> Result<E
         Printer.text(&wrapped(&report(&found.errors, &lines), output.width));
     }
     Ok(if found.errors.is_empty() { Exit::No } else { Exit::Done })
+}
+
+/// Whether a word is the path of a log, there or not, rather than a message.
+fn is_log(word: &str) -> bool {
+    looks_like_path(word) || [".log", ".out", ".err"].iter().any(|end| word.ends_with(end))
 }
 
 fn marked_lines(text: &str, found: &Findings) -> Vec<MarkedLine> {

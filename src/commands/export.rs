@@ -5,20 +5,23 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::failure::{Exit, Failure};
 use crate::model::compat::Matrix;
 use crate::model::export::cluster;
+use crate::model::export::compose::compose as compose_text;
 use crate::model::export::devcontainer::{IMAGE_FOLDER, devcontainer as devcontainer_json};
 use crate::model::export::kubernetes::kubernetes as kubernetes_files;
+use crate::model::export::project_code::CODE_FOLDER;
 use crate::model::image::plan::{BaseSource, BuildPlan, name};
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
 use crate::model::request;
-use crate::report::Printer;
+use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
 use crate::store::write_atomically;
 use crate::workflow::check_container::agent_call;
 use crate::workflow::error::CommandError;
 use crate::workflow::export_context::{
-    Exported, MARK, NotEmpty, check_empty, check_no_link, described, exported, pushed,
+    Described, Exported, ExportedCode, MARK, NotEmpty, check_empty, check_no_link, described, exported,
+    pushed, write_code,
 };
 
 const APPTAINER_README: &str = "\
@@ -71,7 +74,11 @@ pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> R
 /// The Dockerfile's folder below `DIR/image`, and a `compose.yaml` that builds and opens it.
 pub(super) async fn compose(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let source = below(args, settings).await?;
-    let text = crate::model::export::compose::compose(&source.lock, &source.shell, source.pushed());
+    let project = source.code.as_ref().map(|code| between(&source.dir, &code.folder)).transpose()?;
+    if let Some(code) = &source.code {
+        write_code(&source.dir, code, args.force)?;
+    }
+    let text = compose_text(&source.lock, &source.shell, source.pushed(), project.as_deref());
     write_atomically(&source.dir.join("compose.yaml"), text.as_bytes())?;
     let readme = match source.image {
         Image::Pushed(_) => {
@@ -105,7 +112,7 @@ pub(super) fn kubernetes(args: &request::Export, settings: &Settings) -> Result<
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
     let reference = pushed(args.image.as_deref().unwrap_or_default())?;
-    let (lock, shell) = described(args, settings)?;
+    let Described { lock, shell, code: _ } = described(args, settings)?;
     let files = kubernetes_files(&lock, &shell, &reference, &agent_call(), Matrix::current());
     let files = files.ok_or_else(|| NoNode { name: name(&lock) })?;
     for (file, text) in files {
@@ -134,11 +141,29 @@ impl Failure for NoNode {
     }
 }
 
+/// The path that leads from one folder to another: `../..`, `.`.
+fn between(from: &Utf8Path, to: &Utf8Path) -> Result<String, CommandError> {
+    // The folder may not be there yet: what is there of its path decides where it will be.
+    let real = |path: &Utf8Path| -> Result<Utf8PathBuf, CommandError> {
+        let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Utf8Path::new("."));
+        let rest = path.strip_prefix(there).unwrap_or(Utf8Path::new(""));
+        let real = there.canonicalize_utf8()?;
+        Ok(if rest.as_str().is_empty() { real } else { real.join(rest) })
+    };
+    let (from, to) = (real(from)?, real(to)?);
+    let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
+    let up = from.components().skip(shared).map(|_| "..".to_owned());
+    let down = to.components().skip(shared).map(|part| part.as_str().to_owned());
+    let parts: Vec<String> = up.chain(down).collect();
+    Ok(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
+}
+
 /// What an export is made of.
 struct Source {
     dir: Utf8PathBuf,
     lock: Lock,
     shell: Shell,
+    code: Option<ExportedCode>,
     image: Image,
 }
 
@@ -165,13 +190,13 @@ async fn below(args: &request::Export, settings: &Settings) -> Result<Source, Co
     check_empty(&dir, args.force)?;
     if let Some(text) = &args.image {
         let reference = pushed(text)?;
-        let (lock, shell) = described(args, settings)?;
-        return Ok(Source { dir, lock, shell, image: Image::Pushed(reference) });
+        let Described { lock, shell, code } = described(args, settings)?;
+        return Ok(Source { dir, lock, shell, code, image: Image::Pushed(reference) });
     }
     check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
-    let Exported { lock, shell, plan, bottom, published } =
+    let Exported { lock, shell, code, plan, bottom, published } =
         exported(args, &dir.join(IMAGE_FOLDER), settings).await?;
-    Ok(Source { dir, lock, shell, image: Image::Built(Box::new(plan), bottom, published) })
+    Ok(Source { dir, lock, shell, code, image: Image::Built(Box::new(plan), bottom, published) })
 }
 
 fn write_definition(source: &Source) -> Result<(), CommandError> {
@@ -213,17 +238,35 @@ pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) ->
     if file.exists() && !args.force {
         return Err(NotEmpty { dir: dir.to_string() }.into());
     }
-    let (lock, reference) = if let Some(text) = &args.image {
+    check_empty(&dir.join(CODE_FOLDER), args.force)?;
+    let (lock, code, reference) = if let Some(text) = &args.image {
         let reference = pushed(text)?;
-        (described(args, settings)?.0, Some(reference))
+        let Described { lock, shell: _, code } = described(args, settings)?;
+        (lock, code, Some(reference))
     } else {
         check_empty(&image, args.force)?;
         check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
-        let Exported { lock, .. } = exported(args, &image, settings).await?;
+        let Exported { lock, code, .. } = exported(args, &image, settings).await?;
         ignore(&dir)?;
-        (lock, None)
+        (lock, code, None)
     };
-    let value = devcontainer_json(&crate::model::image::plan::name(&lock), reference.as_ref());
+    let mut files = None;
+    if let Some(code) = &code {
+        // Such a file can name a folder only below the one that is opened.
+        match between(&code.folder, &dir)? {
+            path if path.starts_with("..") => {
+                let text =
+                    "the project's code cannot be imported there: export to a directory of the project";
+                reporter(settings.output).report(Event::Note { text: text.to_owned() });
+            }
+            path => {
+                write_code(&dir, code, args.force)?;
+                files = Some(path);
+            }
+        }
+    }
+    let value =
+        devcontainer_json(&crate::model::image::plan::name(&lock), reference.as_ref(), files.as_deref());
     let json = serde_json::to_string_pretty(&value).expect("it holds text keys only");
     write_atomically(&file, format!("{json}\n").as_bytes())?;
     Printer.text(file.as_str());

@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use crate::failure::Exit;
+use crate::model::counted::counted;
 use crate::model::image_digest::Digest;
 use crate::model::request;
-use crate::report::Printer;
+use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
 use crate::workflow::export_layout::export_layout;
@@ -21,6 +22,8 @@ struct Report<'a> {
     path: &'a str,
     digest: &'a Digest,
     size: u64,
+    /// Documents of evidence in it; null without --evidence.
+    evidence: Option<usize>,
 }
 
 pub(super) async fn export_oci(args: &request::ExportOci, settings: &Settings) -> Result<Exit, CommandError> {
@@ -32,12 +35,26 @@ pub(super) async fn export_oci(args: &request::ExportOci, settings: &Settings) -
     let target = settings.paths.current_dir.join(&args.target);
     let name = image.tags.iter().find(|tag| **tag == found.name).or_else(|| image.tags.first());
     let name = name.map_or(found.name.as_str(), String::as_str);
-    let written = export_layout(session, (&image.id, name), machine, &target).await?;
+    let written = export_layout(session, (image, name), (machine, args.evidence), &target).await?;
     if settings.output.json {
         let (path, digest, size) = (target.as_str(), &written.digest, written.size);
-        Printer.json(&Report { schema: 1, image: &image.id, path, digest, size });
+        Printer.json(&Report {
+            schema: 1,
+            image: &image.id,
+            path,
+            digest,
+            size,
+            evidence: written.statements,
+        });
     } else {
         Printer.text(target.as_str());
+        if let Some(count) = written.statements {
+            let text = match count {
+                0 => format!("no evidence of {} is known here", written.digest),
+                count => format!("with evidence: {} about {}", counted(count, "statement"), written.digest),
+            };
+            session.reporter.report(Event::Note { text });
+        }
     }
     Ok(Exit::Done)
 }
@@ -51,7 +68,8 @@ mod tests {
     #[test]
     fn every_field_is_documented() {
         let digest = Digest::of(b"");
-        let report = Report { schema: 1, image: "sha256:1", path: "/image", digest: &digest, size: 1 };
+        let report =
+            Report { schema: 1, image: "sha256:1", path: "/image", digest: &digest, size: 1, evidence: None };
         assert_eq!(
             printed_fields(&report),
             documented_fields("envforge export oci pytorch-cuda:2.8-cu128 image.tar")

@@ -9,6 +9,7 @@ use crate::failure::Exit;
 use crate::model::byte_size::gigabytes;
 use crate::model::counted::counted;
 use crate::model::image::inventory::shared;
+use crate::model::image::plan::NAME_LABEL;
 use crate::model::request;
 use crate::model::verdict::Proven;
 use crate::model::visible::visible_line;
@@ -23,7 +24,6 @@ use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::unused_images::{Unused, is_in_use, lock_of, remove_unused, unused};
 
-const NAME_LABEL: &str = "io.envforge.name";
 const SPEC_LABEL: &str = "io.envforge.spec";
 
 /// What `images --json` and `prune --json` print.

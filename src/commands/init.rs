@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use serde::Serialize;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, reason};
 use crate::model::compat::Matrix;
 use crate::model::image_ref::ImageRef;
 use crate::model::migrate::{Change, Migration, Question, Reading, Refusal, Row, decide, starter};
@@ -104,7 +104,7 @@ async fn readings(
         Err(_) if is_image_name(from.as_str()) => {
             Ok(vec![read_image(settings, from.as_str(), around).await?])
         }
-        Err(error) => Err(NoSuchSource { path: from.to_string(), why: error.kind().to_string() }.into()),
+        Err(error) => Err(NoSuchSource { path: from.to_string(), why: reason(&error) }.into()),
     }
 }
 

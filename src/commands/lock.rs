@@ -27,6 +27,7 @@ use crate::workflow::named::Named;
 use crate::workflow::own_images::image_of_lock;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
+use crate::workflow::tool_lock::{ToolLockReport, preferring};
 
 /// What `lock --json` prints.
 #[derive(Serialize)]
@@ -39,6 +40,8 @@ pub(super) struct LockReport<'a> {
     packages: usize,
     wheels: usize,
     content: Option<&'a str>,
+    /// What became of the versions of `--from`.
+    from: Option<&'a ToolLockReport>,
 }
 
 /// What `lock --check --json` prints.
@@ -53,7 +56,7 @@ struct CheckReport<'a> {
 pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Exit, CommandError> {
     let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
         .with_parts(&args.parts)?;
-    let wanted = BuildRequest { trust: args.trust, renews_tools: !args.source.locked, ..wanted };
+    let wanted = BuildRequest { trust: args.trust, renews: !args.source.locked, ..wanted };
     if args.check {
         return check(&wanted, settings);
     }
@@ -77,11 +80,12 @@ pub(super) struct Made {
     name: String,
     hash: String,
     content: Option<String>,
+    from: Option<ToolLockReport>,
 }
 
 impl Made {
     pub(super) fn report(&self) -> LockReport<'_> {
-        let Self { locked, name, hash, content } = self;
+        let Self { locked, name, hash, content, from } = self;
         LockReport {
             schema: 1,
             name,
@@ -91,6 +95,7 @@ impl Made {
             packages: locked.lock.debs().count() + locked.lock.base.packages.len(),
             wheels: locked.lock.wheels.len(),
             content: content.as_deref(),
+            from: from.as_ref(),
         }
     }
 
@@ -98,10 +103,16 @@ impl Made {
     pub(super) fn print(&self, args: &request::Lock, settings: &Settings) {
         Printer.text(self.locked.path.as_str());
         if !settings.output.quiet {
+            for line in self.from.as_ref().map(ToolLockReport::lines).unwrap_or_default() {
+                Printer.say(&line);
+            }
             match &args.spec {
                 None => Printer.say(&format!("next: envforge build{}", args.project.arguments())),
                 // The other options of the call belong to the next one, too.
-                Some(spec) => Printer.say(&format!("next: envforge build {spec}, with the same options")),
+                Some(spec) => {
+                    let but = if args.from.is_some() { " but those of --from" } else { "" };
+                    Printer.say(&format!("next: envforge build {spec}, with the same options{but}"));
+                }
             }
         }
     }
@@ -115,6 +126,7 @@ pub(super) async fn made(
 ) -> Result<Made, CommandError> {
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
+    let wanted = &preferring(wanted, args, &stack, settings)?;
     check_companions(settings, wanted, &stack)?;
     check_dated_indexes(settings, wanted, &stack)?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
@@ -126,7 +138,9 @@ pub(super) async fn made(
         locked.lock.records.content.clone()
     };
     let (name, hash) = (crate::model::image::plan::name(&locked.lock), locked.lock.hash());
-    Ok(Made { locked, name, hash, content })
+    let report = |tool| ToolLockReport::of(tool, &locked.lock, &session.store);
+    let from = wanted.preferred.as_ref().map(report);
+    Ok(Made { locked, name, hash, content, from })
 }
 
 /// The content digest of a lock: of its image that was built here, whatever its tags are called, else of the image with its name
@@ -187,7 +201,7 @@ async fn diff(
     wanted: &BuildRequest,
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
-    let found = proposed(wanted, settings).await?;
+    let found = Box::pin(proposed(wanted, Some(args), settings)).await?;
     print(&found, settings, args.source.upgrade);
     Ok(Exit::Done)
 }

@@ -11,6 +11,8 @@ mod explain;
 mod export;
 mod export_file;
 mod export_oci;
+mod export_policy;
+mod export_pylock;
 mod fail;
 mod generate;
 mod images;
@@ -28,6 +30,7 @@ mod size;
 mod status;
 mod vendor;
 mod verify;
+mod why;
 
 use std::process::ExitCode;
 
@@ -102,6 +105,7 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         }
         Command::Lock(request) => until_interrupted(lock::lock(&request, settings), output)?,
         Command::Outdated(request) => until_interrupted(outdated::outdated(&request, settings), output)?,
+        Command::Why(request) => why::why(&request, settings)?,
         Command::Ps(request) => until_interrupted(ps::ps(&request, settings), output)?,
         Command::Stop(request) => until_interrupted(containers::stop(&request, settings), output)?,
         Command::Logs(request) => until_interrupted(containers::logs(&request, settings), output)?,
@@ -124,6 +128,7 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::ExportFile(kind, request) => {
             until_interrupted(export_file::export_file(kind, &request, settings), output)?
         }
+        Command::ExportPolicy(request) => export_policy::export_policy(&request, settings)?,
         Command::Export(format, request) => match format {
             ExportFormat::Dockerfile => until_interrupted(export::dockerfile(&request, settings), output)?,
             ExportFormat::Compose => until_interrupted(export::compose(&request, settings), output)?,
@@ -133,6 +138,9 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
             ExportFormat::Apptainer => until_interrupted(export::apptainer(&request, settings), output)?,
             ExportFormat::Slurm => until_interrupted(export::slurm(&request, settings), output)?,
             ExportFormat::Kubernetes => export::kubernetes(&request, settings)?,
+            ExportFormat::Pylock => {
+                until_interrupted(export_pylock::export_pylock(&request, settings), output)?
+            }
         },
     };
     Ok(exit.into())

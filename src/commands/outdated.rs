@@ -29,7 +29,7 @@ pub(super) async fn outdated(args: &request::Outdated, settings: &Settings) -> R
     let mut wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
         .with_parts(&args.parts)?;
     wanted.source.upgrade = true;
-    let found = proposed(&wanted, settings).await?;
+    let found = Box::pin(proposed(&wanted, None, settings)).await?;
     print(&found, settings, true);
     Ok(Exit::Done)
 }

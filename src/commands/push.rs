@@ -14,6 +14,7 @@ use crate::model::verdict::{ImageState, Proven};
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::workflow::build_request::wanted;
+use crate::workflow::carried_evidence::carry;
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::signing_key;
 use crate::workflow::image_error::ImageError;
@@ -37,6 +38,8 @@ struct Report<'a> {
     pushed: &'a [Pushed],
     /// What was signed: the image by its digest, and the key.
     attested: &'a [String],
+    /// Documents of evidence that were copied, those that were there already left out; null without --evidence.
+    evidence: Option<usize>,
 }
 
 pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Result<Exit, CommandError> {
@@ -98,10 +101,17 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     for target in &by_digest {
         pushed.push(push_by_digest(session, &image.id, target).await?);
     }
-    let (attested, undone) = match (&key, &lock) {
+    let (attested, mut undone) = match (&key, &lock) {
         (Some(key), Some(lock)) => attest(session, (&pushed, &image), lock, key).await,
         _ => (Vec::new(), None),
     };
+    let mut evidence = args.evidence.then_some(0);
+    for target in pushed.iter().filter(|_| args.evidence).filter_map(Pushed::pinned_reference) {
+        match carry(session, &image, &target).await {
+            Ok(count) => evidence = evidence.map(|all| all + count),
+            Err(error) => undone = undone.or(Some(error)),
+        }
+    }
     if settings.output.json {
         let verified = status.is_verified();
         Printer.json(&Report {
@@ -111,6 +121,7 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
             proven,
             pushed: &pushed,
             attested: &attested,
+            evidence,
         });
     } else {
         for pushed in &pushed {
@@ -176,6 +187,7 @@ mod tests {
             proven,
             pushed: &[],
             attested: &[],
+            evidence: None,
         };
         let documented = documented_fields("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8");
         assert_eq!(printed_fields(&report), documented);

@@ -9,12 +9,14 @@ use crate::failure::Exit;
 use crate::model::counted::counted;
 use crate::model::lock::vendor_files::items;
 use crate::model::request;
-use crate::report::Printer;
+use crate::report::{Event, Printer};
 use crate::settings::Settings;
+use crate::store::built_images::built_of;
 use crate::store::vendor_base::fault;
-use crate::store::vendor_dir::{LOCKS, VendorError, VendorProblem, locks_of, verified};
+use crate::store::vendor_dir::{DAMAGED, LOCKS, VendorError, VendorProblem, locks_of, verified};
 use crate::store::{StoreError, write_atomically};
 use crate::workflow::build_request::wanted;
+use crate::workflow::carried_evidence::{VendoredEvidence, vendor_evidence, vendored};
 use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock::lock_for;
@@ -34,6 +36,8 @@ struct Report<'a> {
     /// Files that came into the folder now.
     new: usize,
     bytes: u64,
+    /// Documents of evidence in it; null without --evidence.
+    evidence: Option<usize>,
 }
 
 /// What `vendor --check --json` prints.
@@ -89,18 +93,38 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
     let lock = &locked.lock;
     let hash = lock.hash();
     write_atomically(&folder.join(LOCKS).join(format!("{hash}.lock")), lock.to_toml().as_bytes())?;
+    let evidence = if args.evidence { Some(evidence(&session, &hash, &folder).await?) } else { None };
     if settings.output.json {
         let matrix = &lock.stack.matrix;
         let folder = folder.as_str();
-        Printer.json(&Report { schema: 1, folder, lock: &hash, matrix, files, new, bytes });
+        Printer.json(&Report { schema: 1, folder, lock: &hash, matrix, files, new, bytes, evidence });
     } else {
         Printer.text(folder.as_str());
         if !settings.output.quiet {
             let text = format!("{}, {new} of them new, {} MB", counted(files, "file"), bytes / 1_000_000);
             Printer.say(&text);
+            if let Some(count) = evidence {
+                Printer.say(&format!("with evidence: {}", counted(count, "statement")));
+            }
         }
     }
     Ok(Exit::Done)
+}
+
+/// Adds the evidence of the images that were built here from a lock; how many documents there are.
+async fn evidence(session: &Session<'_>, lock: &str, folder: &Utf8Path) -> Result<usize, CommandError> {
+    let mut count = 0;
+    for id in built_of(&session.store, lock)? {
+        if let Some(image) = session.engine.image(&id).await? {
+            count += vendor_evidence(session, &image, folder).await?;
+        }
+    }
+    if count == 0 {
+        let text =
+            "no evidence is known here of an image of this lock: build and push it, and `verify --attest` it";
+        session.reporter.report(Event::Warning { text: text.to_owned() });
+    }
+    Ok(count)
 }
 
 /// `vendor --check`: every file of the folder's locks read and compared; with `--upstream` asked for, too.
@@ -123,7 +147,14 @@ async fn check(folder: &Utf8Path, upstream: bool, settings: &Settings) -> Result
     }
     let (layers, wrong) = vendor_layers::check(folder)?;
     findings.extend(wrong);
-    let files = seen.len() + layers;
+    let mut files = seen.len() + layers;
+    for VendoredEvidence { path, saved } in vendored(folder)? {
+        files += 1;
+        if saved.is_err() {
+            let file = path.file_name().unwrap_or_default().to_owned();
+            findings.push(VendorProblem { what: DAMAGED, file, path: Some(path.to_string()) });
+        }
+    }
     let damaged = !findings.is_empty();
     if upstream {
         findings.extend(gone_upstream(&locks, settings).await?);

@@ -37,12 +37,6 @@ impl std::fmt::Display for GpuAccess {
     }
 }
 
-/// Returns the size of /dev/shm in bytes for a number of GPUs, or for eight if unknown. The size is a limit, not a
-/// reservation: NCCL and data loaders fail with the engine's 64 MB.
-pub fn shm_size(gpus: Option<usize>) -> u64 {
-    (1 + gpus.unwrap_or(8) as u64) << 30
-}
-
 /// A selection of GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GpuChoice {

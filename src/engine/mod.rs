@@ -38,7 +38,7 @@ pub use container::volume::{Fill, NewVolume, OwnedFile, Tars, VolumeSetup, Volum
 pub use container_engine::Engine;
 pub use docker::Docker;
 pub use error::EngineError;
-pub use gpu::{GpuAccess, GpuChoice, GpuRequest, shm_size};
+pub use gpu::{GpuAccess, GpuChoice, GpuRequest};
 pub use gpu_selection::GpuSelection;
 pub use image::layered::{ConfigOf, ImageLayer, LayerContent, LayeredImage, PackedLayer, plain_config};
 pub use image::temporary_tag::{TemporaryTag, is_temporary};

@@ -1,11 +1,14 @@
 //! Whether evidence proves an image for a machine: the GPU model, the driver, the level, the age.
 
+use std::collections::BTreeSet;
+
 use envforge_protocol::Level;
 use jiff::{SignedDuration, Timestamp};
 
 use super::collection::{Collection, Known, is_ahead};
 use super::entry::Entry;
-use crate::model::compat::Matrix;
+use super::key::short_fingerprint;
+use crate::model::compat::{GpuNames, Matrix};
 use crate::model::versions::{ComputeCapability, DriverVersion};
 
 /// Reasons of a refusal that are shown.
@@ -35,6 +38,8 @@ pub struct Wanted {
     pub level: Level,
     /// The oldest checks that count.
     pub max_age: SignedDuration,
+    /// SHA-256 of the agents whose checks count; empty: all.
+    pub agents: BTreeSet<String>,
 }
 
 /// The answer.
@@ -50,10 +55,11 @@ pub enum Admission {
 pub fn admit(evidence: &Collection, wanted: &Wanted, matrix: &Matrix, now: Timestamp) -> Admission {
     let mut proofs = Vec::new();
     let mut reasons = Vec::new();
+    let names = matrix.gpu_names();
     let gpus: Vec<Option<&WantedGpu>> =
         if wanted.gpus.is_empty() { vec![None] } else { wanted.gpus.iter().map(Some).collect() };
     for gpu in gpus {
-        match one(evidence, gpu, wanted, (matrix, now)) {
+        match one(evidence, gpu, wanted, (&names, now)) {
             Ok(proof) => proofs.push(proof),
             Err(why) => reasons.extend(why),
         }
@@ -75,12 +81,12 @@ fn one(
     evidence: &Collection,
     gpu: Option<&WantedGpu>,
     wanted: &Wanted,
-    (matrix, now): (&Matrix, Timestamp),
+    (names, now): (&GpuNames<'_>, Timestamp),
 ) -> Result<(Known, Vec<String>), Vec<String>> {
     let asked = gpu.map_or_else(|| "any GPU".to_owned(), WantedGpu::to_string);
     let checked: Vec<&Known> = evidence.known.iter().filter(|known| known.checked).collect();
     let (same, others): (Vec<&Known>, Vec<&Known>) =
-        checked.into_iter().partition(|known| gpu.is_none_or(|gpu| is_of(&known.entry, gpu, matrix)));
+        checked.into_iter().partition(|known| gpu.is_none_or(|gpu| is_of(&known.entry, gpu, names)));
     if same.is_empty() {
         let mut models: Vec<_> = others.iter().map(|known| known.entry.gpu.as_str()).collect();
         models.sort_unstable();
@@ -131,22 +137,18 @@ fn not_failed_later(
 }
 
 /// Whether an entry is of a GPU that was asked for.
-fn is_of(entry: &Entry, gpu: &WantedGpu, matrix: &Matrix) -> bool {
+fn is_of(entry: &Entry, gpu: &WantedGpu, names: &GpuNames<'_>) -> bool {
     match gpu {
         WantedGpu::Capability(capability) => entry.capability == *capability,
-        WantedGpu::Model(name) => is_model(entry, name, matrix),
+        WantedGpu::Model(name) => is_model(entry, name, names),
     }
 }
 
-/// Whether an entry is of a GPU model by that name, in any spelling that the matrix knows; a slice of it (MIG) is another one.
-pub fn is_model(entry: &Entry, name: &str, matrix: &Matrix) -> bool {
-    Entry::slice(&entry.gpu) == Entry::slice(name) && canonical(&entry.gpu, matrix) == canonical(name, matrix)
-}
-
-/// The model's name in the matrix, or the name as it is. A family such as `H100` is none: its models differ.
-fn canonical(name: &str, matrix: &Matrix) -> String {
-    let known = matrix.gpu_named(name).ok().map(|gpu| gpu.name);
-    known.unwrap_or_else(|| name.trim().to_owned()).to_lowercase()
+/// Whether an entry is of a GPU model by that name, in any spelling that the matrix knows; a slice of it (MIG) is another one. A family
+/// such as `H100` is none: its models differ.
+pub fn is_model(entry: &Entry, name: &str, names: &GpuNames<'_>) -> bool {
+    let canonical = |name: &str| names.canonical(name).to_lowercase();
+    Entry::slice(&entry.gpu) == Entry::slice(name) && canonical(&entry.gpu) == canonical(name)
 }
 
 /// What has to be said of an entry that proves what was asked, or why it does not.
@@ -165,6 +167,11 @@ fn fits(entry: &Entry, wanted: &Wanted, now: Timestamp) -> Result<Vec<String>, S
     if age > wanted.max_age {
         let days = |duration: SignedDuration| duration.as_hours() / 24;
         return Err(format!("checked on {day}, {} days ago; limit {}", days(age), days(wanted.max_age)));
+    }
+    if !wanted.agents.is_empty() && !wanted.agents.contains(&entry.agent) {
+        let agent = short_fingerprint(&entry.agent);
+        let agent = if agent.is_empty() { "not named" } else { agent };
+        return Err(format!("checked by an agent ({agent}) that `[policy] agents` does not list"));
     }
     let mut notes = Vec::new();
     if let Some(driver) = &wanted.driver {

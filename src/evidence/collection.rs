@@ -101,6 +101,11 @@ impl Collection {
                 foreign += usize::from(Statement::parse(attestation.envelope.unchecked_payload()).is_ok());
                 continue;
             };
+            // The same statement stands in both forms.
+            let read = of_signer.get(&signer.key);
+            if read.is_some_and(|read| read.iter().any(|(_, bytes)| bytes == payload)) {
+                continue;
+            }
             match all.statement(payload, digest, now) {
                 Some(statement) if signer.not_after.is_some_and(|end| statement.issued > end) => {
                     all.ignored.push(format!(

@@ -4,10 +4,9 @@
 use serde_json::{Value, json};
 
 use super::envelope::Envelope;
-use super::key::PublicKey;
 use crate::model::image::manifest::{BlobDescriptor, INDEX_TYPE, MANIFEST_TYPE};
 use crate::model::image_digest::Digest;
-use crate::model::sha256::hex;
+use crate::model::sha256::{hex, is_sha256_hex};
 
 /// Media type of an envelope in the tag's manifest.
 const ENVELOPE_TYPE: &str = "application/vnd.dsse.envelope.v1+json";
@@ -73,8 +72,11 @@ impl Legacy {
         self.layers.retain(|layer| !is_one(layer));
     }
 
-    /// Adds an envelope of that predicate type.
+    /// Adds an envelope of that predicate type, unless it is there.
     pub fn add(&mut self, envelope: &BlobDescriptor, predicate: &str) {
+        if self.layers.iter().filter_map(descriptor).any(|layer| layer.digest == envelope.digest) {
+            return;
+        }
         self.layers.push(json!({
             "mediaType": ENVELOPE_TYPE, "size": envelope.size, "digest": envelope.digest,
             "annotations": { "dev.cosignproject.cosign/signature": "", PREDICATE_TYPE: predicate },
@@ -110,11 +112,13 @@ impl Legacy {
 pub struct Bundle;
 
 impl Bundle {
-    /// The bundle of an envelope.
-    pub fn blob(envelope: &Envelope, key: &PublicKey) -> Vec<u8> {
+    /// The bundle of an envelope; `signer` is the fingerprint of the key that it names, empty if that is not known.
+    pub fn blob(envelope: &Envelope, signer: &str) -> Vec<u8> {
+        use base64::Engine as _;
+        let hint = base64::engine::general_purpose::STANDARD.encode(bytes_of(signer));
         json!({
             "mediaType": BUNDLE_TYPE,
-            "verificationMaterial": { "publicKey": { "hint": key.hint() } },
+            "verificationMaterial": { "publicKey": { "hint": hint } },
             "dsseEnvelope": envelope.to_bundle_value(),
         })
         .to_string()
@@ -219,6 +223,20 @@ pub fn with_referrers(
     Some(
         json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": entries }).to_string().into_bytes(),
     )
+}
+
+/// The bytes of a fingerprint; empty if the text is not a SHA-256 in hexadecimal.
+fn bytes_of(fingerprint: &str) -> Vec<u8> {
+    if !is_sha256_hex(fingerprint) {
+        return Vec::new();
+    }
+    let pair = |at: usize| u8::from_str_radix(&fingerprint[at..at + 2], 16).unwrap_or_default();
+    (0..fingerprint.len()).step_by(2).map(pair).collect()
+}
+
+/// Whether a descriptor in the index of a layout is a bundle that refers to an image, and no image.
+pub fn is_bundle_manifest(artifact_type: &str) -> bool {
+    artifact_type.starts_with(ANY_BUNDLE)
 }
 
 fn is_bundle(media_type: &Value) -> bool {

@@ -55,6 +55,12 @@ impl Envelope {
         Self { payload, signatures: vec![signature] }
     }
 
+    /// A payload with a signature of nobody.
+    #[cfg(test)]
+    pub(crate) fn of_nobody(payload: &str) -> Self {
+        Self { payload: payload.as_bytes().to_vec(), signatures: vec![vec![0; 3]] }
+    }
+
     /// The envelope as JSON.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(&self.written()).expect("an envelope serialises: it holds texts only")

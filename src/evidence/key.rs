@@ -68,12 +68,6 @@ impl PublicKey {
         sha256_hex(&self.der())
     }
 
-    /// The same hash as Sigstore bundles name a key: in base64.
-    pub(super) fn hint(&self) -> String {
-        use sha2::Digest as _;
-        STANDARD.encode(sha2::Sha256::digest(self.der()))
-    }
-
     /// Whether the signature, ASN.1 DER, is this key's over these bytes.
     pub(super) fn has_signed(&self, bytes: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &self.point).verify(bytes, signature).is_ok()

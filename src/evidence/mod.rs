@@ -15,12 +15,14 @@ mod key_error;
 mod provenance;
 mod saved;
 mod statement;
+mod superseded;
 
 pub use admit::{Admission, Wanted, WantedGpu, admit, is_model};
 pub(crate) use collection::is_ahead;
 pub use collection::{Collection, Known, Signer};
 pub use documents::{
-    Attestation, Bundle, Legacy, Referrer, legacy_tag, referrers, referrers_tag, with_referrers,
+    Attestation, Bundle, Legacy, Referrer, is_bundle_manifest, legacy_tag, referrers, referrers_tag,
+    with_referrers,
 };
 pub use entry::{Entry, EntryOutcome};
 pub use envelope::{Envelope, EnvelopeError};
@@ -30,6 +32,7 @@ pub(crate) use provenance::is_provenance_of_ours;
 pub use provenance::{PROVENANCE_TYPE, Provenance, SBOM_TYPE};
 pub use saved::{SavedError, SavedEvidence};
 pub use statement::{RESULT_TYPE, SUMMARY_TYPE, Statement};
+pub use superseded::superseded;
 
 #[cfg(test)]
 mod tests;

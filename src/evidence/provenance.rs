@@ -79,7 +79,9 @@ impl Provenance {
 
     /// Reads the provenance of that image; a statement of another kind or about another image is an error.
     pub fn parse(payload: &[u8], digest: &Digest) -> Result<Self, StatementError> {
-        let InTotoStatement { name, digests, predicate_type, predicate } = InTotoStatement::parse(payload)?;
+        let statement = InTotoStatement::parse(payload)?;
+        let predicate = statement.predicate();
+        let InTotoStatement { name, digests, predicate_type, .. } = statement;
         let Some(extension) = predicate.get(FIELD).filter(|_| predicate_type == PROVENANCE_TYPE) else {
             return Err(StatementError::OtherKind(predicate_type));
         };
@@ -112,9 +114,9 @@ pub(crate) fn is_provenance_of_ours(payload: &[u8]) -> bool {
     let Ok(statement) = InTotoStatement::parse(payload) else { return false };
     let made_by = |tool: &Value| tool.as_str().is_some_and(|tool| tool.starts_with("Tool: envforge-"));
     match statement.predicate_type.as_str() {
-        PROVENANCE_TYPE => statement.predicate.get(FIELD).is_some(),
+        PROVENANCE_TYPE => statement.predicate().get(FIELD).is_some(),
         SBOM_TYPE => statement
-            .predicate
+            .predicate()
             .pointer("/creationInfo/creators")
             .and_then(Value::as_array)
             .is_some_and(|tools| tools.iter().any(made_by)),

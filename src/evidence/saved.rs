@@ -8,6 +8,8 @@ use crate::failure::{Exit, Failure};
 use crate::model::image_digest::Digest;
 
 const SCHEMA: u32 = 1;
+/// The most documents: as many as are read of a registry, in both forms.
+const MOST_DOCUMENTS: usize = 2000;
 
 /// The evidence of one image. Nothing in it is believed before a signature was checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +79,9 @@ impl SavedEvidence {
         let written: Written = serde_json::from_slice(bytes).map_err(|error| malformed(error.to_string()))?;
         if written.schema != SCHEMA {
             return Err(malformed(format!("schema {}, this envforge reads {SCHEMA}", written.schema)));
+        }
+        if written.envelopes.len() > MOST_DOCUMENTS {
+            return Err(malformed(format!("{} documents, limit {MOST_DOCUMENTS}", written.envelopes.len())));
         }
         let read = |one: WrittenEnvelope| {
             let envelope =

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::entry::Entry;
 use crate::model::image_digest::Digest;
@@ -69,6 +70,19 @@ struct Extension {
     entries: Vec<Entry>,
 }
 
+/// As much of the predicate as is read.
+#[derive(Deserialize)]
+struct Predicate {
+    #[serde(rename = "io.envforge.evidence")]
+    entries: Option<Box<RawValue>>,
+}
+
+/// The version of what a field holds.
+#[derive(Deserialize)]
+struct Versioned {
+    schema: u64,
+}
+
 #[derive(Deserialize)]
 struct Written {
     #[serde(rename = "_type")]
@@ -76,7 +90,7 @@ struct Written {
     subject: Vec<WrittenSubject>,
     #[serde(rename = "predicateType")]
     predicate_type: String,
-    predicate: serde_json::Value,
+    predicate: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -94,8 +108,8 @@ pub(super) struct InTotoStatement {
     pub(super) digests: Vec<Digest>,
     /// The kind.
     pub(super) predicate_type: String,
-    /// What it says.
-    pub(super) predicate: serde_json::Value,
+    /// What it says, not yet read: a list of entries takes ten times its size as a tree.
+    predicate: Box<RawValue>,
 }
 
 impl InTotoStatement {
@@ -111,6 +125,11 @@ impl InTotoStatement {
         let digests = digests.filter_map(|hex| format!("sha256:{hex}").parse().ok()).collect();
         let name = subject.into_iter().next().map(|subject| subject.name).unwrap_or_default();
         Ok(Self { name, digests, predicate_type, predicate })
+    }
+
+    /// What it says, as a tree.
+    pub(super) fn predicate(&self) -> serde_json::Value {
+        serde_json::from_str(self.predicate.get()).unwrap_or_default()
     }
 }
 
@@ -198,20 +217,20 @@ impl Statement {
     /// Reads a statement of test results that carries entries.
     pub fn parse(payload: &[u8]) -> Result<Self, StatementError> {
         let malformed = |error: serde_json::Error| StatementError::Malformed(error.to_string());
-        let InTotoStatement { name, digests, predicate_type, mut predicate } =
-            InTotoStatement::parse(payload)?;
+        let InTotoStatement { name, digests, predicate_type, predicate } = InTotoStatement::parse(payload)?;
         if predicate_type != RESULT_TYPE {
             return Err(StatementError::OtherKind(predicate_type));
         }
-        let Some(extension) = predicate.get_mut(FIELD).map(serde_json::Value::take) else {
+        let field = serde_json::from_str(predicate.get()).ok().and_then(|Predicate { entries }| entries);
+        let Some(extension) = field else {
             return Err(StatementError::OtherKind(format!("{RESULT_TYPE}, without `{FIELD}`")));
         };
-        let schema = extension.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        let schema = serde_json::from_str(extension.get()).map_or(0, |Versioned { schema }| schema);
         if schema != u64::from(SCHEMA) {
             return Err(StatementError::Newer(u32::try_from(schema).unwrap_or(u32::MAX)));
         }
         let Extension { issued, number, run, matrix, program, entries, .. } =
-            serde_json::from_value(extension).map_err(malformed)?;
+            serde_json::from_str(extension.get()).map_err(malformed)?;
         if entries.len() > MOST_ENTRIES {
             return Err(StatementError::Malformed(format!(
                 "{} entries, limit {MOST_ENTRIES}",

@@ -81,6 +81,7 @@ fn wanted() -> Wanted {
         exact_driver: false,
         level: Level::Quick,
         max_age: DAY * 90,
+        agents: BTreeSet::new(),
     }
 }
 
@@ -111,7 +112,8 @@ fn statement_is_read_as_it_was_signed() {
     let payload = envelope.payload_by(&key.public()).expect("signed by it");
     assert_eq!(Statement::parse(payload).as_ref(), Ok(&written));
     assert_eq!(envelope.payload_by(&SigningKey::new().public()), None);
-    let bundle = Bundle::attestation(&Bundle::blob(&envelope, &key.public())).expect("a bundle");
+    let bundle =
+        Bundle::attestation(&Bundle::blob(&envelope, &key.public().fingerprint())).expect("a bundle");
     assert_eq!(bundle, Attestation { envelope, signer: Some(key.public().fingerprint()) });
 }
 
@@ -155,6 +157,11 @@ fn admits_what_was_proven_and_says_on_which_branch() {
         &Wanted { gpus: vec![WantedGpu::Capability("9.0".parse().expect("one"))], ..wanted() },
     );
     assert_refused(&evidence, &Wanted { level: Level::Perf, ..wanted() }, "level full is below perf");
+    let agents = |list: &[&str]| list.iter().map(|agent| (*agent).to_owned()).collect::<BTreeSet<_>>();
+    let of = evidence.known[0].entry.agent.clone();
+    assert_admitted(&evidence, &Wanted { agents: agents(&["0", &of]), ..wanted() });
+    let other = Wanted { agents: agents(&["0"]), ..wanted() };
+    assert_refused(&evidence, &other, "that `[policy] agents` does not list");
     assert_refused(&evidence, &Wanted { max_age: SignedDuration::from_hours(23), ..wanted() }, "1 days ago");
     let both = Wanted {
         gpus: vec![WantedGpu::Model(H200.to_owned()), WantedGpu::Model(A100.to_owned())],

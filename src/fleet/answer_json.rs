@@ -30,6 +30,8 @@ pub struct FleetReport<'a> {
     widespread: &'a [String],
     /// The commands that drain nodes, with `--drain`.
     drain: Vec<DrainCommand<'a>>,
+    /// What was signed, with `--attest`: the image by its digest, and the key.
+    attested: Option<&'a str>,
 }
 
 /// A node to drain.
@@ -82,7 +84,11 @@ struct Outcome {
 
 impl<'a> FleetReport<'a> {
     /// The answer about an image.
-    pub fn new(fleet: &'a Fleet, image: Option<&'a str>, drains: &'a [Drain]) -> Self {
+    pub fn new(
+        fleet: &'a Fleet,
+        image: Option<&'a str>,
+        (drains, attested): (&'a [Drain], Option<&'a str>),
+    ) -> Self {
         let matrix = matrix(fleet);
         let rows = matrix.rows.iter().map(|(check, words)| {
             let mut by_word: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
@@ -108,6 +114,7 @@ impl<'a> FleetReport<'a> {
                 .iter()
                 .map(|drain| DrainCommand { node: &drain.node, command: drain.command() })
                 .collect(),
+            attested,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Reports of many nodes as one answer: which node is fit, which is not, and why.
 //!
 //! Pure: no process, no clock, no file. `hosts` folds and unfolds lists of nodes, `node_line` and `node_log` read what a node printed,
-//! `merge` makes a row for each node, `answer` and `matrix` show them.
+//! `merge` makes a row for each node, `entries` says what all prove of the image, `answer` and `matrix` show them.
 
 mod answer;
 mod answer_json;
 mod differences;
 mod drain;
+mod entries;
 mod heard;
 mod hosts;
 mod matrix;
@@ -23,6 +24,7 @@ mod unit;
 pub use answer::answer;
 pub use answer_json::FleetReport;
 pub use drain::{Drain, confirm, most_drained, suspects};
+pub use entries::entries;
 pub use heard::{Heard, Outcome};
 pub use hosts::{HostListError, fold, is_host, unfold, unfold_logins};
 pub use matrix::{Matrix, matrix};
@@ -30,5 +32,5 @@ pub use merge::{Fleet, merge};
 pub use node_line::{NodeLine, NodeReport, Place, Stage};
 pub use node_log::NodeLog;
 pub use row::{Action, NodeRow, NodeState};
-pub use sinfo::{SINFO_FORMAT, Selection, SlurmNode, idle_groups, read_sinfo, select};
+pub use sinfo::{Askable, SINFO_FORMAT, Selection, SlurmNode, idle_groups, read_sinfo, select};
 pub use unit::verdicts;

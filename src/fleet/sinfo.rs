@@ -84,7 +84,7 @@ fn gpus(gres: &str) -> usize {
 /// The nodes that are asked, and what is known of the others at once.
 #[derive(Debug, Default)]
 pub struct Selection {
-    /// Nodes that are idle.
+    /// Nodes that can be asked: idle, or so by the call's choice.
     pub idle: Vec<SlurmNode>,
     /// Those that cannot be asked.
     pub others: Vec<Heard>,
@@ -92,13 +92,33 @@ pub struct Selection {
     pub is_named: bool,
 }
 
+/// Which nodes can be asked, besides those that are idle.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Askable {
+    /// Those that run jobs: the call waits for them.
+    pub busy: bool,
+    /// Reserved ones: the call brings its reservation.
+    pub reserved: bool,
+}
+
+impl Askable {
+    fn has(self, state: &str) -> bool {
+        state == "idle"
+            || (self.reserved && ["reserved", "maint", "planned"].contains(&state))
+            || (self.busy && (BUSY.contains(&state) || state == "planned"))
+    }
+}
+
+/// The states of nodes that run jobs.
+const BUSY: [&str; 3] = ["allocated", "mixed", "completing"];
+
 /// Selects nodes: those of a partition, those of a list, or all. `needs_gpu`: nodes without GPUs cannot be asked, unless Slurm knows of no
-/// GPU at all. `has_reservation`: the call brings one, so that reserved nodes can be asked.
+/// GPU at all.
 pub fn select(
     nodes: Vec<SlurmNode>,
     wanted: Option<&str>,
     needs_gpu: bool,
-    has_reservation: bool,
+    askable: Askable,
 ) -> Result<Selection, HostListError> {
     let is_partition = wanted.is_some_and(|wanted| nodes.iter().any(|node| node.partition == wanted));
     let names: Option<BTreeSet<String>> = match wanted {
@@ -129,15 +149,14 @@ pub fn select(
     }
     let knows_gpus = chosen.values().any(|node| node.gpus > 0);
     for node in chosen.into_values() {
-        let can_run = node.state == "idle"
-            || (has_reservation && ["reserved", "maint", "planned"].contains(&node.state.as_str()));
+        let can_run = askable.has(&node.state);
         if can_run && needs_gpu && knows_gpus && node.gpus == 0 {
             selection.others.push(not_run(&node.name, "Slurm knows of no GPU there".to_owned()));
         } else if can_run {
             selection.idle.push(node);
         } else {
             let why = match (node.state.as_str(), node.reason.as_str()) {
-                (state @ ("allocated" | "mixed" | "completing"), _) => format!("busy: {state}"),
+                (state, _) if BUSY.contains(&state) => format!("busy: {state}"),
                 (state, "") => state.to_owned(),
                 (state, reason) => format!("{state}: {reason}"),
             };
@@ -174,6 +193,8 @@ mod tests {
                           maint1|all|reserved|gpu:a100:4,gpu:a100:4|Unknown|Unknown|none\n\
                           -w|all|idle|gpu:8|||\nPARTITION\n";
 
+    const RESERVED: Askable = Askable { reserved: true, busy: false };
+
     fn why(selection: &Selection) -> Vec<String> {
         let shown = |heard: &Heard| match &heard.outcome {
             Outcome::NotRun { why } => format!("{}: {why}", heard.asked.as_deref().unwrap_or_default()),
@@ -188,7 +209,7 @@ mod tests {
 
     #[test]
     fn nodes_that_cannot_be_asked_have_their_reason_at_once() {
-        let selection = select(read_sinfo(OUTPUT), None, true, false).expect("selected");
+        let selection = select(read_sinfo(OUTPUT), None, true, Askable::default()).expect("selected");
         assert_eq!(names(&selection.idle), ["node1", "node5"]);
         assert_eq!(
             why(&selection),
@@ -204,20 +225,35 @@ mod tests {
     }
 
     #[test]
+    fn busy_nodes_are_asked_where_the_call_waits_for_them() {
+        let busy = Askable { busy: true, reserved: false };
+        let selection = select(read_sinfo(OUTPUT), Some("gpu"), true, busy).expect("selected");
+        assert_eq!(names(&selection.idle), ["node1", "node3", "node5"]);
+        assert_eq!(
+            why(&selection),
+            [
+                "node2: drained: Xid 79 | seen\\u{1b}[2J (root, 2026-11-22T10:00:00)",
+                "node4: idle*: Not responding (Unknown, Unknown)",
+            ]
+        );
+    }
+
+    #[test]
     fn partition_list_and_reservation_select() {
         let nodes = || read_sinfo(OUTPUT);
-        let all = select(nodes(), Some("all"), true, true).expect("selected");
+        let all = select(nodes(), Some("all"), true, RESERVED).expect("selected");
         assert_eq!((names(&all.idle), all.is_named), (vec!["maint1", "node1"], false));
-        let list = select(nodes(), Some("node[1,9]"), true, false).expect("selected");
+        let list = select(nodes(), Some("node[1,9]"), true, Askable::default()).expect("selected");
         assert_eq!((names(&list.idle), list.is_named), (vec!["node1"], true));
         assert_eq!(why(&list), ["node9: not a node of this cluster"]);
-        let statics = select(nodes(), Some("cpu1"), false, false).expect("selected");
+        let statics = select(nodes(), Some("cpu1"), false, Askable::default()).expect("selected");
         assert_eq!(names(&statics.idle), ["cpu1"]);
         // Slurm that knows of no GPU says nothing about them.
         let without = OUTPUT.replace("gpu:", "nic:");
-        let without = select(read_sinfo(&without), Some("node5"), true, false).expect("selected");
+        let without =
+            select(read_sinfo(&without), Some("node5"), true, Askable::default()).expect("selected");
         assert_eq!(names(&without.idle), ["node5"]);
-        assert!(select(nodes(), Some("node["), true, false).is_err());
+        assert!(select(nodes(), Some("node["), true, Askable::default()).is_err());
     }
 
     #[test]
@@ -231,7 +267,7 @@ mod tests {
 
     #[test]
     fn jobs_are_of_nodes_alike() {
-        let selection = select(read_sinfo(OUTPUT), None, true, true).expect("selected");
+        let selection = select(read_sinfo(OUTPUT), None, true, RESERVED).expect("selected");
         let groups = |most| -> Vec<Vec<String>> {
             let groups = idle_groups(&selection.idle, most);
             groups.iter().map(|nodes| names(nodes).into_iter().map(str::to_owned).collect()).collect()

@@ -498,7 +498,7 @@ fn hostile_texts_stay_texts() {
     let page = crate::pages::fleet_page(&fleet, Some(HOSTILE));
     assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert(1)"), "{page}");
     assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'));
-    let json = serde_json::to_value(FleetReport::new(&fleet, Some("x"), &[])).expect("JSON");
+    let json = serde_json::to_value(FleetReport::new(&fleet, Some("x"), (&[], None))).expect("JSON");
     assert_eq!(json["nodes"].as_array().expect("nodes").len(), 5);
     let unit = crate::model::verdict::junit(&verdicts(&fleet).iter().collect::<Vec<_>>());
     assert!(!unit.contains("<script>") && !unit.contains('\u{1b}'), "{unit}");

@@ -10,6 +10,7 @@ mod findings;
 mod kernel_log;
 mod nvml;
 pub(crate) mod process_owner;
+mod rdma;
 mod smi;
 mod system;
 mod topology;
@@ -21,6 +22,7 @@ pub use facts::{EngineFacts, GpuError, HostFacts, HostGpu, HostReport, SystemFac
 pub use findings::{HostFinding, Severity, findings};
 pub use kernel_log::XidErrors;
 pub use nvml::detect;
+pub use rdma::{RdmaDevices, rdma_devices};
 pub use system::system;
 pub use topology::{GpuPair, PciePath};
 pub use usage::{GpuUse, usage};

@@ -63,6 +63,11 @@ impl Address {
         url.set_fragment(None);
         url.into()
     }
+    /// Returns the address without user, password, query and fragment.
+    pub(crate) fn without_secrets(&self) -> String {
+        let plain = self.without_login();
+        plain.split('?').next().unwrap_or_default().to_owned()
+    }
     /// Scheme, host and port: no path, no secret.
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()
@@ -116,6 +121,13 @@ mod tests {
         assert!(!format!("{address:?}").contains("hunter"));
         assert!(address.expose().contains("hunter2"));
         assert_eq!(address.origin(), "https://example.test");
+    }
+
+    #[test]
+    fn address_for_others_has_no_login_and_no_query() {
+        let address: Address =
+            "https://u:hunter2@h.test/a%2Bb.whl?token=hunter2#sha256=1".parse().expect("one");
+        assert_eq!(address.without_secrets(), "https://h.test/a%2Bb.whl");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::failure::{Exit, Failure};
 use crate::model::image_digest::Digest;
+use crate::model::typed_path::looks_like_path;
 
 /// The registry that a name without host means.
 pub(crate) const DEFAULT_REGISTRY: &str = "docker.io";
@@ -37,6 +38,12 @@ impl Failure for ReferenceError {
     }
 
     fn hints(&self) -> Vec<String> {
+        if looks_like_path(&self.text) {
+            return vec![
+                "this is a path: name an image; `envforge import FILE NAME` makes one of an archive"
+                    .to_owned(),
+            ];
+        }
         vec!["write `NAME`, `NAME:TAG` or `REGISTRY/NAME@sha256:…`".to_owned()]
     }
 }

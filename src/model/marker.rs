@@ -2,16 +2,19 @@
 
 use std::str::FromStr as _;
 
-use pep508_rs::{MarkerEnvironment, MarkerEnvironmentBuilder, MarkerTree};
+use pep508_rs::{ExtraName, MarkerEnvironment, MarkerEnvironmentBuilder, MarkerTree};
 
 use crate::model::versions::{Machine, PythonVersion};
 
+/// Reads a marker. `None`: it is not understood, or is longer and deeper than any that a tool writes.
+pub(crate) fn marker(text: &str) -> Option<MarkerTree> {
+    let is_short = text.len() <= 4096 && text.matches('(').count() <= 64;
+    is_short.then(|| MarkerTree::from_str(text).ok()).flatten()
+}
+
 /// Whether a marker can hold on Linux, on a processor with a Python that images have. One that is not understood may.
-pub(crate) fn may_hold(marker: &str, machine: Machine) -> bool {
-    if marker.len() > 4096 || marker.matches('(').count() > 64 {
-        return true;
-    }
-    let Ok(tree) = MarkerTree::from_str(marker) else { return true };
+pub(crate) fn may_hold(text: &str, machine: Machine) -> bool {
+    let Some(tree) = marker(text) else { return true };
     pythons().any(|python| holds(&tree, machine, python))
 }
 
@@ -22,6 +25,21 @@ pub(crate) fn pythons() -> impl Iterator<Item = PythonVersion> {
 
 /// Whether a marker holds on Linux.
 pub(crate) fn holds(marker: &MarkerTree, machine: Machine, python: PythonVersion) -> bool {
+    holds_with(marker, machine, python, &[])
+}
+
+/// Whether a marker holds on Linux, with those extras.
+pub(crate) fn holds_with(
+    marker: &MarkerTree,
+    machine: Machine,
+    python: PythonVersion,
+    extras: &[ExtraName],
+) -> bool {
+    environment_of(machine, python).is_some_and(|environment| marker.evaluate(&environment, extras))
+}
+
+/// The environment of images of a processor with that Python.
+pub(crate) fn environment_of(machine: Machine, python: PythonVersion) -> Option<MarkerEnvironment> {
     let (full, short) = (format!("{python}.0"), python.to_string());
     let machine = machine.to_string();
     let environment = MarkerEnvironmentBuilder {
@@ -37,5 +55,5 @@ pub(crate) fn holds(marker: &MarkerTree, machine: Machine, python: PythonVersion
         python_version: &short,
         sys_platform: "linux",
     };
-    MarkerEnvironment::try_from(environment).is_ok_and(|environment| marker.evaluate(&environment, &[]))
+    MarkerEnvironment::try_from(environment).ok()
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::model::compat::tables::{Channel, Status};
+use crate::model::compat::tables::{Channel, PtxasVariable, Status};
 pub use crate::model::spec::Flavour;
 use crate::model::target::Target;
 use crate::model::versions::{
@@ -111,6 +112,34 @@ pub struct Nvcc {
     pub repository: Option<VendorRepository>,
 }
 
+/// A ptxas for Triton, whose own has no target for a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PtxasChoice {
+    /// Its CUDA release.
+    pub cuda: ToolkitVersion,
+    /// The wheels that carry it: package to version.
+    pub parts: BTreeMap<String, String>,
+    /// Its file below site-packages: `nvidia/cu13/bin/ptxas`.
+    #[serde(deserialize_with = "ptxas_file")]
+    pub file: String,
+    /// The variable from which Triton reads its path.
+    pub variable: PtxasVariable,
+    /// The GPUs that it is for.
+    pub gpus: Vec<ComputeCapability>,
+}
+
+/// A file of NVIDIA's wheels called ptxas: the path of a lock ends up in a variable of the image.
+fn ptxas_file<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let folder = text.strip_prefix("nvidia/").and_then(|rest| rest.strip_suffix("/bin/ptxas"));
+    let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if folder.is_some_and(|name| !name.is_empty() && is_plain(name)) {
+        return Ok(text);
+    }
+    Err(D::Error::custom(format!("invalid path of ptxas `{text}`")))
+}
+
 /// The build of an unpublished variant from source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -203,6 +232,9 @@ pub struct Stack {
     /// The compiler, in the devel flavour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvcc: Option<Nvcc>,
+    /// The ptxas for Triton, if its own has no target for a GPU of the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ptxas: Option<Box<PtxasChoice>>,
     /// Its build, in the source channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_build: Option<Box<SourceChoice>>,
@@ -220,6 +252,12 @@ impl Stack {
     /// Whether the product is the toolkit alone, without a framework.
     pub fn is_toolkit(&self) -> bool {
         self.framework == crate::model::compat::TOOLKIT
+    }
+
+    /// Returns every pinned wheel of the toolkit: `parts`, and those that carry ptxas.
+    pub fn toolkit_wheels(&self) -> BTreeMap<&str, &str> {
+        let ptxas = self.ptxas.iter().flat_map(|ptxas| &ptxas.parts);
+        self.parts.iter().chain(ptxas).map(|(name, version)| (name.as_str(), version.as_str())).collect()
     }
 
     /// Returns the wheels of cuDNN and NCCL: package to version. A source build does not declare them itself.

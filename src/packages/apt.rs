@@ -7,7 +7,7 @@ use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::percent::decoded;
 use super::request::PackageRequest;
-use crate::model::lock::{Lock, LockedBase, LockedDeb};
+use crate::model::lock::{Lock, LockedBase, LockedDeb, SCHEMA};
 use crate::model::sha256::is_sha256_hex;
 use crate::model::stack::Stack;
 
@@ -52,17 +52,25 @@ pub(super) fn standing<'a>(request: &PackageRequest<'a>) -> Option<&'a Lock> {
         && old.stack.nvcc == request.stack.nvcc
         && old.added.apt == request.added.apt
         && old.records.envforge == env!("CARGO_PKG_VERSION")
-        && system_list(request.stack)
+        && old.schema == SCHEMA
+        && catalogue().replaceable(&old.stack).eq(catalogue().replaceable(request.stack))
+        // What the base may replace was decided for this base.
+        && system_list(request.stack, |_| true)
             .lines()
             .all(|name| has(&old.system, name) || has(&old.base.packages, name))
         && !request.fresh.iter().any(|name| old.debs().any(|deb| deb.name == *name));
     same.then_some(old)
 }
 
-/// Returns the distribution packages of every image of a stack, one per line.
-pub(super) fn system_list(stack: &Stack) -> String {
-    let mut system: String =
-        catalogue().system(&stack.framework).flat_map(|package| [package, "\n"]).collect();
+/// Returns the distribution packages of every image of a stack, one per line, without those that a file of the base replaces.
+pub(super) fn system_list(stack: &Stack, base_has: impl Fn(&str) -> bool) -> String {
+    let replaced: Vec<_> = catalogue()
+        .replaceable(stack)
+        .filter(|(_, file)| base_has(file))
+        .map(|(package, _)| package)
+        .collect();
+    let wanted = catalogue().system(stack).filter(|package| !replaced.contains(package));
+    let mut system: String = wanted.flat_map(|package| [package, "\n"]).collect();
     if let Some(nvcc) = &stack.nvcc {
         let _ = writeln!(system, "g++-{}", nvcc.gcc);
     }
@@ -157,7 +165,7 @@ mod tests {
             system.name = name.to_owned();
             system.clone()
         };
-        let system: Vec<_> = system_list(&lock.stack).lines().map(as_locked).collect();
+        let system: Vec<_> = system_list(&lock.stack, |_| false).lines().map(as_locked).collect();
         let records = LockMetadata { envforge: env!("CARGO_PKG_VERSION").to_owned(), ..lock.records.clone() };
         let lock = Lock { system, records, ..lock };
         let asks = |previous: &Lock, apt: &[&str], fresh: &[&str]| {
@@ -178,6 +186,17 @@ mod tests {
         let short = Lock { system: lock.system[1..].to_vec(), ..lock.clone() };
         assert!(asks(&short, &[], &[]), "a package is missing");
         let mut other = lock.clone();
+        other.schema = SCHEMA - 1;
+        assert!(asks(&other, &[], &[]), "its packages were chosen for another image");
+        other = lock.clone();
+        other.stack.nccl = None;
+        assert!(asks(&other, &[], &[]), "a stack without NCCL has fewer");
+        other = lock.clone();
+        let replaceable =
+            |deb: &LockedDeb| catalogue().replaceable(&lock.stack).any(|(name, _)| name == deb.name);
+        other.system.retain(|deb| !replaceable(deb));
+        assert!(other.system.len() < lock.system.len() && !asks(&other, &[], &[]), "the base replaces them");
+        other = lock.clone();
         other.records.envforge = "0.0.0".to_owned();
         assert!(asks(&other, &[], &[]), "another envforge may want others");
         other = lock.clone();

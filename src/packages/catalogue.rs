@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::model::address::Address;
 use crate::model::lock::LockedTool;
+use crate::model::stack::Stack;
 use crate::model::versions::Machine;
 
 /// Content of `templates/packages/packages.toml`.
@@ -61,7 +62,26 @@ struct Entry {
     package: String,
     /// The framework whose images have it; `None`: every image has it.
     framework: Option<String>,
+    /// The library whose images have it; `None`: every image has it.
+    library: Option<Library>,
+    /// The file that a base without the package may have, which then replaces it.
+    file: Option<String>,
     reason: String,
+}
+
+/// A library that packages are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Library {
+    Nccl,
+}
+
+impl Library {
+    fn is_in(self, stack: &Stack) -> bool {
+        match self {
+            Self::Nccl => !stack.is_toolkit() && stack.nccl.is_some(),
+        }
+    }
 }
 
 /// The catalogue this program was built with.
@@ -78,10 +98,20 @@ impl Catalogue {
     pub(super) fn vendor_repositories(&self) -> Address {
         self.vendor_repositories.address.parse().expect("templates/packages/packages.toml is tested")
     }
-    /// Distribution packages requested from apt for images of a framework.
-    pub fn system(&self, framework: &str) -> impl Iterator<Item = &str> {
-        let is_wanted = move |entry: &&Entry| entry.framework.as_deref().is_none_or(|one| one == framework);
-        self.system.iter().filter(is_wanted).map(|entry| entry.package.as_str())
+    /// Distribution packages requested from apt for images of a stack.
+    pub fn system(&self, stack: &Stack) -> impl Iterator<Item = &str> {
+        self.system_of(stack).map(|entry| entry.package.as_str())
+    }
+    /// Of these the ones that a base can replace by a file, with its name.
+    pub fn replaceable(&self, stack: &Stack) -> impl Iterator<Item = (&str, &str)> {
+        self.system_of(stack).filter_map(|entry| Some((entry.package.as_str(), entry.file.as_deref()?)))
+    }
+    fn system_of(&self, stack: &Stack) -> impl Iterator<Item = &Entry> {
+        let is_wanted = move |entry: &&Entry| {
+            entry.framework.as_deref().is_none_or(|one| one == stack.framework)
+                && entry.library.is_none_or(|library| library.is_in(stack))
+        };
+        self.system.iter().filter(is_wanted)
     }
     /// Requirements of the developer stack, uv's own version among them.
     pub fn developer_wheels(&self) -> impl Iterator<Item = String> {
@@ -119,6 +149,7 @@ impl Catalogue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::lock::sample;
     use crate::model::sha256::is_sha256_hex;
     use crate::packages::wheel_name::WheelName;
 
@@ -151,10 +182,25 @@ mod tests {
 
     #[test]
     fn package_of_a_framework_is_in_its_images_alone() {
-        let has = |framework: &str| catalogue().system(framework).any(|name| name == "libnuma1");
-        assert!(has("sglang") && !has("pytorch"));
-        let common = catalogue().system("pytorch").count();
-        assert_eq!(catalogue().system("sglang").count(), common + 1);
+        let pytorch = sample::stack();
+        let sglang = Stack { framework: "sglang".to_owned(), ..pytorch.clone() };
+        let has = |stack: &Stack| catalogue().system(stack).any(|name| name == "libnuma1");
+        assert!(has(&sglang) && !has(&pytorch));
+        assert_eq!(catalogue().system(&sglang).count(), catalogue().system(&pytorch).count() + 1);
+    }
+
+    #[test]
+    fn images_with_nccl_have_the_libraries_of_rdma() {
+        let with = sample::stack();
+        let without = Stack { nccl: None, ..with.clone() };
+        let names = |stack: &Stack| -> Vec<String> {
+            catalogue().replaceable(stack).map(|(name, file)| format!("{name} {file}")).collect()
+        };
+        let rdma = ["libibverbs1", "ibverbs-providers", "librdmacm1"];
+        assert_eq!(names(&with), rdma.map(|name| format!("{name} libibverbs.so.1")));
+        assert!(rdma.iter().all(|name| catalogue().system(&with).any(|known| known == *name)));
+        assert_eq!(names(&without), [""; 0]);
+        assert_eq!(catalogue().system(&without).count() + rdma.len(), catalogue().system(&with).count());
     }
 
     #[test]

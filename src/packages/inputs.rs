@@ -50,7 +50,7 @@ pub(super) fn files(
             bytes: wheel.without_content(),
         });
     }
-    if request.previous.is_none() || !request.fresh.is_empty() {
+    if request.previous.is_none() || request.preferred.is_some() || !request.fresh.is_empty() {
         files.push(file("refresh", 0o644, ""));
     }
     let requested = &request.added.python;
@@ -69,8 +69,8 @@ pub(super) fn files(
         let text = if wishes.is_empty() { format!("{}\n", source.name) } else { wishes };
         files.push(file(&format!("source-{}.in", source.name), 0o644, text));
     }
-    if let Some(previous) = request.previous {
-        files.push(file("pylock.all.toml", 0o644, preferences(previous, request.fresh)));
+    if let Some(preferences) = preferences(request) {
+        files.push(file("pylock.all.toml", 0o644, preferences));
     }
     Ok(files)
 }
@@ -127,7 +127,7 @@ pub(super) fn framework_requirements(stack: &Stack, local: &[LocalWheel]) -> Res
     for requirement in &stack.install {
         let _ = writeln!(text, "{requirement}");
     }
-    for (name, version) in &stack.parts {
+    for (name, version) in stack.toolkit_wheels() {
         let _ = writeln!(text, "{name}=={version}");
     }
     for (name, version) in &stack.companions {
@@ -166,7 +166,8 @@ fn built_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, Pac
         let _ = writeln!(text, "{}=={}", wheel.name, wheel.version);
     }
     let libraries = stack.library_wheels();
-    for (name, version) in stack.parts.iter().chain(libraries.iter().map(|(name, version)| (name, version))) {
+    let libraries = libraries.iter().map(|(name, version)| (name.as_str(), version.as_str()));
+    for (name, version) in stack.toolkit_wheels().into_iter().chain(libraries) {
         let _ = writeln!(text, "{name}=={version}");
     }
     if let Some(version) = &stack.triton {
@@ -360,6 +361,17 @@ mod tests {
         assert!(!files.contains_key("/envforge/stack.in"));
         assert_eq!(files["/envforge/uv.toml"].matches("[[index]]").count(), 1);
         assert!(files["/envforge/pylock.all.toml"].contains("name = \"torch\""));
+    }
+
+    #[test]
+    fn ptxas_for_triton_is_pinned_once() {
+        let ptxas = Some(sample::ptxas());
+        let mut stack = Stack { ptxas, ..sample::stack() };
+        let text = |stack: &Stack| framework_requirements(stack, &[]).expect("published");
+        let pin = "nvidia-cuda-nvcc-cu12==12.9.86\n";
+        assert_eq!(text(&stack).matches(pin).count(), 1, "{}", text(&stack));
+        stack.parts.insert("nvidia-cuda-nvcc-cu12".to_owned(), "12.9.86".to_owned());
+        assert_eq!(text(&stack).matches(pin).count(), 1, "nvcc needs it, too");
     }
 
     /// Without it `torch.compile` and every kernel of Triton end in a missing module, `setuptools` or `pkg_resources`.

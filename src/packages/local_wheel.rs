@@ -191,7 +191,7 @@ impl LocalWheel {
 }
 
 /// The METADATA of a wheel.
-fn metadata(wheel: impl Read + Seek) -> Result<String, String> {
+pub(super) fn metadata(wheel: impl Read + Seek) -> Result<String, String> {
     let mut archive = zip::ZipArchive::new(wheel).map_err(|error| error.to_string())?;
     let is_metadata = |name: &&str| name.matches('/').count() == 1 && name.ends_with(".dist-info/METADATA");
     let name = archive.file_names().find(is_metadata).map(str::to_owned);

@@ -5,6 +5,7 @@
 //! laid out, nor where settings come from.
 
 mod apt;
+mod cached_requirements;
 mod catalogue;
 #[cfg(test)]
 mod channel_tests;
@@ -46,6 +47,7 @@ mod wheel_addresses;
 mod wheel_name;
 mod wheels;
 
+pub(crate) use cached_requirements::cached_requirements;
 pub use catalogue::{Catalogue, catalogue};
 pub use download::{gather_debs, gather_uv};
 pub use download_wheels::{UpstreamStatus, WheelSource};

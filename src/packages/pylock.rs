@@ -8,11 +8,12 @@ use serde::Deserialize;
 use super::error::PackagesError;
 use super::local_wheel::LocalWheel;
 use super::percent::decoded;
+use super::request::PackageRequest;
 use super::settings::IndexSettings;
 use super::wheel_name::{WheelName, normalised};
 use crate::model::address::Address;
 use crate::model::index_address::IndexAddress;
-use crate::model::lock::{AllowedSource, Lock, LockedSource};
+use crate::model::lock::{AllowedSource, LockedSource};
 use crate::model::sha256::is_sha256_hex;
 use crate::model::stack::Stack;
 
@@ -147,15 +148,31 @@ pub(super) fn names(text: &str) -> Result<Vec<String>, PackagesError> {
     Ok(parse(text)?.packages.iter().map(|package| normalised(&package.name)).collect())
 }
 
-/// Returns a `pylock.toml` of preferences for uv: the names and versions of an older lock file except those of `fresh`.
-pub(super) fn preferences(lock: &Lock, fresh: &[String]) -> String {
+/// Returns a `pylock.toml` of preferences for uv: the versions of an older lock file, and before those the versions of another tool's
+/// for packages that the stack does not decide, except those of `fresh`. `None`: there are none.
+pub(super) fn preferences(request: &PackageRequest<'_>) -> Option<String> {
+    let PackageRequest { stack, previous, preferred, fresh, .. } = *request;
+    if previous.is_none() && preferred.is_none() {
+        return None;
+    }
+    let old = previous.into_iter().flat_map(|lock| &lock.wheels).map(|wheel| (&wheel.name, &wheel.version));
+    let of_tool = preferred.into_iter().flatten().filter(|(name, _)| !is_of_stack(name, stack));
+    let pins: BTreeMap<&String, &String> = old.chain(of_tool).collect();
     let mut text = "lock-version = \"1.0\"\ncreated-by = \"envforge\"\n".to_owned();
-    for wheel in lock.wheels.iter().filter(|wheel| !fresh.contains(&wheel.name)) {
-        let (name, version) =
-            (toml::Value::from(wheel.name.as_str()), toml::Value::from(wheel.version.as_str()));
+    for (name, version) in pins.into_iter().filter(|(name, _)| !fresh.contains(name)) {
+        let (name, version) = (toml::Value::from(name.as_str()), toml::Value::from(version.as_str()));
         let _ = writeln!(text, "\n[[packages]]\nname = {name}\nversion = {version}");
     }
-    text
+    Some(text)
+}
+
+/// Whether the matrix and the framework decide the version of a package.
+fn is_of_stack(name: &str, stack: &Stack) -> bool {
+    name == stack.package
+        || stack.companions.contains_key(name)
+        || stack.parts.contains_key(name)
+        || ["triton", "pytorch-triton"].contains(&name)
+        || ["nvidia-", "cutensor-"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn parse(text: &str) -> Result<Pylock, PackagesError> {
@@ -195,7 +212,7 @@ fn file_of(wheel: &File) -> Option<String> {
 mod tests {
     use super::*;
     use crate::failure::{Exit, Failure as _};
-    use crate::model::lock::sample;
+    use crate::model::lock::{LockedWheel, UserAdditions, sample};
     use crate::packages::output::{Answers, RECORDED_WHEELS};
 
     fn both(wheel: &str, allowed: &str) -> Result<(Vec<Resolution>, Vec<SourceDist>), PackagesError> {
@@ -277,8 +294,40 @@ mod tests {
 
     #[test]
     fn preferences_list_every_wheel_of_the_old_lock() {
-        assert_eq!(names(&preferences(&sample::lock(), &[])).expect("parses"), ["torch"]);
-        let fresh = preferences(&sample::lock(), &["torch".to_owned()]);
+        let (lock, stack, added) = (sample::lock(), sample::stack(), UserAdditions::default());
+        let request = PackageRequest::sample(&lock, &stack, &added);
+        assert_eq!(preferences(&request), None);
+        let request = PackageRequest { previous: Some(&lock), ..request };
+        assert_eq!(names(&preferences(&request).expect("a lock")).expect("parses"), ["torch"]);
+        let fresh = ["torch".to_owned()];
+        let fresh = preferences(&PackageRequest { fresh: &fresh, ..request }).expect("a lock");
         assert_eq!(names(&fresh).expect("parses"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn preferences_of_another_tool_go_before_the_old_lock_but_not_before_the_stack() {
+        let pins = [
+            ("torch", "2.7.0"),
+            ("torchvision", "0.22.0"),
+            ("nvidia-cudnn-cu12", "9.5.0"),
+            ("triton", "3.3.0"),
+            ("einops", "0.8.0"),
+            ("rich", "13.0"),
+        ];
+        let pins = pins.map(|(name, version)| (name.to_owned(), version.to_owned())).into();
+        let (mut lock, stack, added) = (sample::lock(), sample::stack(), UserAdditions::default());
+        let old =
+            LockedWheel { name: "einops".to_owned(), version: "0.7.0".to_owned(), ..lock.wheels[0].clone() };
+        lock.wheels.push(old);
+        let fresh = ["rich".to_owned()];
+        let request = PackageRequest {
+            previous: Some(&lock),
+            preferred: Some(&pins),
+            fresh: &fresh,
+            ..PackageRequest::sample(&lock, &stack, &added)
+        };
+        let text = preferences(&request).expect("preferences");
+        assert_eq!(names(&text).expect("parses"), ["einops", "torch"]);
+        assert!(text.contains("\"0.8.0\"") && text.contains("\"2.8.0\""), "{text}");
     }
 }

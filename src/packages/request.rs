@@ -1,5 +1,6 @@
 //! Request and context of the package resolver.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::local_wheel::LocalWheel;
@@ -25,6 +26,8 @@ pub struct PackageRequest<'a> {
     pub added: &'a UserAdditions,
     /// A lock file whose pins are kept while compatible; `None` (`--upgrade`): resolve everything again.
     pub previous: Option<&'a Lock>,
+    /// Versions of another tool's lock file, kept before the old pins where the stack allows.
+    pub preferred: Option<&'a BTreeMap<String, String>>,
     /// Packages whose old pins are dropped.
     pub fresh: &'a [String],
     /// Whether apt's lists of the last day do not count (`--upgrade`).
@@ -75,6 +78,7 @@ impl<'a> PackageRequest<'a> {
             stack,
             added,
             previous: None,
+            preferred: None,
             fresh: &[],
             renew: false,
             local: &[],

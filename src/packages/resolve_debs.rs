@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::apt::{kept, locked_debs, system_list};
+use super::catalogue::catalogue;
 use super::error::{PackagesError, ToolOutput};
 use super::failure::explain;
 use super::inputs::{apt_downloads, ca_bundle, environment, sources};
@@ -43,7 +44,9 @@ pub(super) async fn resolve_debs(
 ) -> Result<ResolvedDebs, PackagesError> {
     let ResolverContext { settings, store, .. } = tools;
     let vendor = vendor_source(request.stack.nvcc.as_ref(), &settings.vendor, tools.fetcher).await?;
-    let base = base_apt(tools.engine, request.base_reference).await?;
+    let mut libraries: Vec<_> = catalogue().replaceable(request.stack).map(|(_, file)| file).collect();
+    libraries.dedup();
+    let base = base_apt(tools.engine, request.base_reference, &libraries).await?;
     if settings.archives.is_empty() {
         for line in &base.left_out {
             let text = format!("{}: not used to select packages: {line}", request.base.name);
@@ -142,7 +145,7 @@ fn files(
         file("lists", 0o644, format!("{lists}\n")),
         file("apt.conf", 0o644, format!("{configuration}Dir::State::lists \"{lists}/apt\";\n")),
         file("preferences", 0o644, base.preferences.clone()),
-        file("system.list", 0o644, system_list(request.stack)),
+        file("system.list", 0o644, system_list(request.stack, |file| base.has(file))),
     ];
     files.extend(ca_bundle(settings));
     files.extend(sources_of);
@@ -303,6 +306,21 @@ mod tests {
         let found = distribution(&answers, &PackageRequest::sample(&lock, &stack, &none)).expect("reads");
         assert!(found.system.iter().any(|deb| deb.name == "python3.11"));
         assert_eq!((found.unpacked.len(), found.apt.len()), (0, 0));
+    }
+
+    #[test]
+    fn base_with_a_library_of_its_own_gets_no_package_for_it() {
+        let (lock, stack, none) = (sample::lock(), sample::stack(), UserAdditions::default());
+        let request = PackageRequest::sample(&lock, &stack, &none);
+        let list = |base: &BaseApt| {
+            let files = files(&request, &mirror(), base, None, HERE).expect("files");
+            let list = files.iter().find(|file| file.path == "/envforge/system.list").expect("there");
+            String::from_utf8_lossy(&list.bytes).into_owned()
+        };
+        assert!(list(&base()).contains("\nlibibverbs1\nibverbs-providers\nlibrdmacm1\n"));
+        let with = BaseApt { libraries: ["libibverbs.so.1".to_owned()].into(), ..base() };
+        let list = list(&with);
+        assert!(list.contains("gcc\n") && !list.contains("verbs") && !list.contains("rdma"), "{list}");
     }
 
     #[test]

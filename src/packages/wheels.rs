@@ -68,8 +68,8 @@ pub(super) fn check_versions(wheels: &[LockedWheel], stack: &Stack) -> Result<()
     let version_of = |fits: &dyn Fn(&str) -> bool| {
         wheels.iter().find(|wheel| fits(&wheel.name)).map(|wheel| wheel.version.clone())
     };
-    let pinned = stack.companions.iter().chain(&stack.parts);
-    let pinned = pinned.map(|(name, version)| (name.as_str(), version.clone()));
+    let companions = stack.companions.iter().map(|(name, version)| (name.as_str(), version.as_str()));
+    let pinned = companions.chain(stack.toolkit_wheels()).map(|(name, version)| (name, version.to_owned()));
     let framework = (!stack.is_toolkit()).then(|| (stack.package.as_str(), stack.version.to_string()));
     for (name, wanted) in pinned.chain(framework) {
         let found = version_of(&|other| other == name).unwrap_or_else(|| "nothing".to_owned());

@@ -20,7 +20,8 @@ use super::retry::RetryPolicy;
 use super::upload_location::upload_location;
 use crate::evidence::{
     Attestation, Bundle, Envelope, Legacy, PROVENANCE_TYPE, PublicKey, RESULT_TYPE, Referrer, SBOM_TYPE,
-    SUMMARY_TYPE, Statement, is_provenance_of_ours, legacy_tag, referrers, referrers_tag, with_referrers,
+    SUMMARY_TYPE, SigningKey, Statement, is_provenance_of_ours, legacy_tag, referrers, referrers_tag,
+    superseded, with_referrers,
 };
 use crate::model::image::manifest::{BlobDescriptor, INDEX_TYPE, MANIFEST_TYPE};
 use crate::model::image_digest::Digest;
@@ -43,6 +44,8 @@ const AT_A_TIME: usize = 8;
 const TESTS: [&str; 2] = [RESULT_TYPE, SUMMARY_TYPE];
 /// Those of what an image was built from.
 const ORIGINS: [&str; 2] = [PROVENANCE_TYPE, SBOM_TYPE];
+/// All that is carried with an image.
+const ALL: [&str; 4] = [RESULT_TYPE, SUMMARY_TYPE, PROVENANCE_TYPE, SBOM_TYPE];
 /// How often a tag is written that others write, too.
 const WRITES: usize = 8;
 
@@ -100,11 +103,57 @@ impl EvidenceList {
 }
 
 /// A signed document to attach.
+#[derive(Debug, Clone)]
 pub struct NewEvidence {
     /// It.
     pub envelope: Envelope,
     /// Its predicate type.
     pub predicate: &'static str,
+    /// The fingerprint of the key that its bundle names; empty: not known.
+    pub signer: String,
+}
+
+impl NewEvidence {
+    /// Signs a payload.
+    pub fn signed(payload: Vec<u8>, predicate: &'static str, key: &SigningKey) -> Self {
+        Self { envelope: Envelope::sign(payload, key), predicate, signer: key.public().fingerprint() }
+    }
+
+    /// Evidence of another registry or of a file, each once; what is of a kind that is not carried is left out.
+    pub fn all_of(found: &[Attestation]) -> Vec<Self> {
+        // A form that names the key comes first.
+        let named = found.iter().filter(|one| one.signer.is_some());
+        let unnamed = found.iter().filter(|one| one.signer.is_none());
+        let mut all: Vec<Self> = Vec::new();
+        for new in named.chain(unnamed).filter_map(Self::of) {
+            if !all.iter().any(|one| one.envelope == new.envelope) {
+                all.push(new);
+            }
+        }
+        all
+    }
+
+    fn of(found: &Attestation) -> Option<Self> {
+        let of_kind: OfKind = serde_json::from_slice(found.envelope.unchecked_payload()).ok()?;
+        let predicate = ALL.into_iter().find(|kind| *kind == of_kind.predicate_type)?;
+        let (envelope, signer) = (found.envelope.clone(), found.signer.clone().unwrap_or_default());
+        Some(Self { envelope, predicate, signer })
+    }
+
+    /// Its bundle, which refers to an image by manifest and media type.
+    pub fn parts(&self, subject: (&BlobDescriptor, &str), created: &str) -> BundleParts {
+        let bundle = Bundle::blob(&self.envelope, &self.signer);
+        let manifest = Bundle::manifest(&BlobDescriptor::of(&bundle), self.predicate, subject, created);
+        BundleParts { blobs: [bundle, Bundle::CONFIG.to_vec()], manifest }
+    }
+}
+
+/// A bundle as documents of a registry or a layout.
+pub struct BundleParts {
+    /// The bundle and its configuration.
+    pub blobs: [Vec<u8>; 2],
+    /// The manifest.
+    pub manifest: Vec<u8>,
 }
 
 /// What came of attaching.
@@ -112,6 +161,27 @@ pub struct NewEvidence {
 pub struct Attached {
     /// What others have to know, each in a line.
     pub notes: Vec<String>,
+}
+
+impl Attached {
+    /// What a registry whose tags are fixed did not take; an error if it took neither form.
+    fn with_errors(
+        mut self,
+        tag_error: Option<RegistryError>,
+        index_error: Option<RegistryError>,
+    ) -> Result<Self, RegistryError> {
+        let unseen = |cosign: u8, tag: &str, error: RegistryError| {
+            format!("cosign {cosign} sees no new evidence: `{tag}` is not written: {error}")
+        };
+        match (tag_error, index_error) {
+            // Both forms are tags that this registry does not let anybody write again.
+            (Some(error), Some(_)) => return Err(error),
+            (Some(error), None) => self.notes.push(unseen(2, ".att", error)),
+            (None, Some(error)) => self.notes.push(unseen(3, "sha256-…", error)),
+            (None, None) => {}
+        }
+        Ok(self)
+    }
 }
 
 impl Registry {
@@ -173,6 +243,15 @@ impl Registry {
         self.signed_documents(image, digest, &ORIGINS).await
     }
 
+    /// Returns all of these of the manifest with that digest: what goes with the image.
+    pub async fn all_evidence(
+        &self,
+        image: &ImageRef,
+        digest: &Digest,
+    ) -> Result<EvidenceList, RegistryError> {
+        self.signed_documents(image, digest, &ALL).await
+    }
+
     async fn signed_documents(
         &self,
         image: &ImageRef,
@@ -229,31 +308,69 @@ impl Registry {
         let is_own = |found: &&FoundEvidence| found.attestation.envelope.payload_by(key).is_some_and(is_ours);
         let own: Vec<&FoundEvidence> = known.found.iter().filter(is_own).collect();
         let layers: Vec<Digest> = own.iter().filter_map(|found| found.place.layer()).collect();
+        let bundles: Vec<Digest> = own.iter().filter_map(|found| found.place.referrer()).collect();
+        self.attach_forms((image, subject), (&layers, new), (&bundles, new), (created, reporter)).await
+    }
+
+    /// Attaches documents in both forms, in place of others: the layers of the `.att` tag, then the bundles, each the old and the new ones.
+    async fn attach_forms(
+        &self,
+        (image, subject): (&ImageRef, &EvidenceSubject),
+        by_tag: (&[Digest], &[NewEvidence]),
+        (old, new): (&[Digest], &[NewEvidence]),
+        (created, reporter): (&str, &Arc<dyn Reporter>),
+    ) -> Result<Attached, RegistryError> {
+        let is_empty = |(old, new): (&[Digest], &[NewEvidence])| old.is_empty() && new.is_empty();
         let mut attached = Attached::default();
-        let tag_error = self.attach_by_tag(image, subject, (&layers, new), reporter).await?;
-        let has_api = self.attach_bundles((image, subject), new, (key, created), reporter).await?;
-        let old: Vec<Digest> = own.iter().filter_map(|found| found.place.referrer()).collect();
-        let index_error = if has_api {
-            self.remove_referrers(image, &old, &mut attached).await?;
+        let tag_error = if is_empty(by_tag) {
             None
         } else {
-            self.list_referrers(image, subject, new, (&old, key, created)).await?
+            self.attach_by_tag(image, subject, by_tag, reporter).await?
         };
-        match (tag_error, index_error) {
-            // Both forms are tags that this registry does not let anybody write again.
-            (Some(error), Some(_)) => Err(error),
-            (Some(error), None) => {
-                attached.notes.push(format!("cosign 2 sees no new evidence: `.att` is not written: {error}"));
-                Ok(attached)
+        let mut index_error = None;
+        if !is_empty((old, new)) {
+            if self.attach_bundles((image, subject), new, created, reporter).await? {
+                self.remove_referrers(image, old, &mut attached).await?;
+            } else {
+                index_error = self.list_referrers(image, subject, new, (old, created)).await?;
             }
-            (None, Some(error)) => {
-                attached
-                    .notes
-                    .push(format!("cosign 3 sees no new evidence: `sha256-…` is not written: {error}"));
-                Ok(attached)
-            }
-            (None, None) => Ok(attached),
         }
+        attached.with_errors(tag_error, index_error)
+    }
+
+    /// Attaches documents that others signed, in each form in which they are not there. Returns how many of them are new.
+    pub async fn copy_evidence(
+        &self,
+        (image, subject): (&ImageRef, &EvidenceSubject),
+        found: &[Attestation],
+        created: &str,
+        reporter: &Arc<dyn Reporter>,
+    ) -> Result<(usize, Attached), RegistryError> {
+        let there = self.signed_documents(image, &subject.manifest.digest, &ALL).await?;
+        // Readers that know no numbers would believe a summary that its signer has replaced or taken back.
+        let old = superseded(&[found, &there.attestations()].concat());
+        let mut wanted = NewEvidence::all_of(found);
+        wanted.retain(|new| !old.contains(&new.envelope));
+        let is_stale = |found: &&FoundEvidence| old.contains(&found.attestation.envelope);
+        let stale: Vec<&Place> = there.found.iter().filter(is_stale).map(|found| &found.place).collect();
+        let stale_tags: Vec<Digest> = stale.iter().filter_map(|place| place.layer()).collect();
+        let stale_bundles: Vec<Digest> = stale.iter().filter_map(|place| place.referrer()).collect();
+        let lacks = |is_form: fn(&Place) -> bool| {
+            let is_there = |new: &NewEvidence| {
+                there.found.iter().any(|one| is_form(&one.place) && one.attestation.envelope == new.envelope)
+            };
+            wanted.iter().filter(|new| !is_there(new)).cloned().collect::<Vec<_>>()
+        };
+        let by_tag = lacks(|place| matches!(place, Place::Tag(_)));
+        let bundles = lacks(|place| matches!(place, Place::Referrer(_)));
+        let is_new = |new: &&NewEvidence| {
+            let is_it = |list: &[NewEvidence]| list.iter().any(|one| one.envelope == new.envelope);
+            is_it(&by_tag) && is_it(&bundles)
+        };
+        let count = wanted.iter().filter(is_new).count();
+        let (by_tag, bundles) = ((&*stale_tags, &*by_tag), (&*stale_bundles, &*bundles));
+        let attached = self.attach_forms((image, subject), by_tag, bundles, (created, reporter)).await?;
+        Ok((count, attached))
     }
 
     /// The `.att` tag. Returns the error of a registry whose tags are immutable.
@@ -303,17 +420,17 @@ impl Registry {
         &self,
         (image, subject): (&ImageRef, &EvidenceSubject),
         new: &[NewEvidence],
-        (key, created): (&PublicKey, &str),
+        created: &str,
         reporter: &Arc<dyn Reporter>,
     ) -> Result<bool, RegistryError> {
         let mut blobs: Vec<Blob> =
-            new.iter().map(|new| blob("evidence", &Bundle::blob(&new.envelope, key))).collect();
+            new.iter().map(|new| blob("evidence", &Bundle::blob(&new.envelope, &new.signer))).collect();
         blobs.push(blob("evidence, configuration", Bundle::CONFIG));
         self.push_blobs(image, &blobs, reporter).await?;
         let mut session = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
         let mut has_api = true;
         for new in new {
-            let manifest = bundle_manifest(subject, new, key, created);
+            let manifest = bundle_manifest(subject, new, created);
             let path = format!("manifests/{}", Digest::of(&manifest));
             let answer = session.put(&path, MANIFEST_TYPE, Bytes::from(manifest)).await?;
             has_api &= answer.header("oci-subject").is_some();
@@ -357,11 +474,11 @@ impl Registry {
         image: &ImageRef,
         subject: &EvidenceSubject,
         new: &[NewEvidence],
-        (old, key, created): (&[Digest], &PublicKey, &str),
+        (old, created): (&[Digest], &str),
     ) -> Result<Option<RegistryError>, RegistryError> {
         let manifests: Vec<(BlobDescriptor, &str)> = new
             .iter()
-            .map(|new| (BlobDescriptor::of(&bundle_manifest(subject, new, key, created)), new.predicate))
+            .map(|new| (BlobDescriptor::of(&bundle_manifest(subject, new, created)), new.predicate))
             .collect();
         let tag = referrers_tag(&subject.manifest.digest);
         let path = format!("manifests/{tag}");
@@ -428,9 +545,8 @@ fn blob(title: &str, bytes: &[u8]) -> Blob {
     }
 }
 
-fn bundle_manifest(subject: &EvidenceSubject, new: &NewEvidence, key: &PublicKey, created: &str) -> Vec<u8> {
-    let blob = BlobDescriptor::of(&Bundle::blob(&new.envelope, key));
-    Bundle::manifest(&blob, new.predicate, (&subject.manifest, &subject.media_type), created)
+fn bundle_manifest(subject: &EvidenceSubject, new: &NewEvidence, created: &str) -> Vec<u8> {
+    new.parts((&subject.manifest, &subject.media_type), created).manifest
 }
 
 /// A document below the repository; `None`: there is none.

@@ -10,6 +10,7 @@ use super::error::RegistryError;
 use super::helper::ask_helper;
 use super::plain_http::withholds_login;
 use super::trust::trusted;
+use crate::failure::reason;
 use crate::settings::image_registry::RegistrySettings;
 
 /// The login of a registry, if known.
@@ -75,6 +76,6 @@ fn docker_config(settings: &RegistrySettings) -> Result<Option<DockerConfig>, Re
     match fs_err::read_to_string(&file) {
         Ok(text) => DockerConfig::parse(&text).map(Some).map_err(refused),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(refused(error.kind().to_string())),
+        Err(error) => Err(refused(reason(&error))),
     }
 }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use camino::Utf8PathBuf;
 
 use super::error::RegistryError;
+use crate::failure::reason;
 
 /// Returns the certificates (PEM) in those directories for a registry (`host` or `host:port`); `None` without any.
 pub(super) fn trusted(folders: &[Utf8PathBuf], registry: &str) -> Result<Option<Bytes>, RegistryError> {
@@ -16,7 +17,7 @@ pub(super) fn trusted(folders: &[Utf8PathBuf], registry: &str) -> Result<Option<
         files.retain(|file| file.extension() == Some("crt"));
         files.sort();
         for file in files {
-            let cause = |error: std::io::Error| error.kind().to_string();
+            let cause = |error: std::io::Error| reason(&error);
             let text = match fs_err::read(&file) {
                 Ok(text) => text,
                 // Root's alone, as the engine is.

@@ -249,6 +249,21 @@ mod tests {
         ];
         refused(site, user, &why);
         // An empty table of the user takes nothing away.
+        let (one, two) = ("1".repeat(64), "2".repeat(64));
+        let agents = |of_site: &str, of_user: &str| {
+            let text = |list: &str| {
+                if list.is_empty() { String::new() } else { format!("[policy]\nagents = [{list}]\n") }
+            };
+            both(&text(of_site), &text(of_user)).map(|(config, _)| config.policy.agents.map(|all| all.len()))
+        };
+        let both_agents = format!("'{one}', '{two}'");
+        assert_eq!(agents(&both_agents, &format!("'{one}'")).expect("fewer"), Some(1));
+        assert_eq!(agents(&both_agents, "").expect("as the site"), Some(2));
+        assert_eq!(agents("", &format!("'{one}'")).expect("the user's own"), Some(1));
+        assert!(agents(&format!("'{one}'"), &both_agents).is_err());
+        assert!(agents("'abc'", "").is_err());
+        let empty = both(&format!("[policy]\nagents = ['{one}']\n"), "[policy]\nagents = []\n");
+        assert!(empty.is_err(), "an empty list would let all agents count");
         let kept = both(site, "[policy]\nrequire-evidence = {}\n").expect("as the site").0.policy;
         assert_eq!(kept.require_evidence.expect("required").level(), Level::Full);
     }

@@ -1,11 +1,13 @@
 //! `[policy]`: rules that hold for every call. A user may tighten those of the site, not loosen them.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::model::request::{Level, MaxAge};
+use crate::model::sha256::is_sha256_hex;
 
 /// `[policy]` of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -16,6 +18,10 @@ pub struct PolicyConfig {
     pub require_evidence: Option<RequiredEvidence>,
     /// A stack of which the matrix does not know whether it runs: `"warn"` (default) or `"refuse"`.
     pub unknown: Option<UnknownStacks>,
+    /// The agents whose checks count as evidence, by their SHA-256, as `evidence --json` shows it; without a list all do.
+    #[serde(deserialize_with = "agents")]
+    #[schemars(with = "Option<Vec<String>>")]
+    pub agents: Option<BTreeSet<String>>,
 }
 
 /// `require-evidence`.
@@ -110,7 +116,20 @@ impl PolicyConfig {
                 ),
             }),
         };
-        if loosened.is_empty() { Ok(Self { require_evidence, unknown }) } else { Err(loosened) }
+        let agents = match (&self.agents, &user.agents) {
+            (Some(site), Some(user)) => {
+                let more = user.difference(site).cloned().collect::<Vec<_>>();
+                if !more.is_empty() {
+                    loosened.push(format!(
+                        "policy.agents with {}, which the site does not list",
+                        more.join(", ")
+                    ));
+                }
+                Some(user.clone())
+            }
+            (site, user) => user.clone().or_else(|| site.clone()),
+        };
+        if loosened.is_empty() { Ok(Self { require_evidence, unknown, agents }) } else { Err(loosened) }
     }
 }
 
@@ -137,6 +156,19 @@ fn level<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Level>, D::Error> 
     let level = Level::parse(&name).filter(|level| *level != Level::Static);
     let unknown = || D::Error::custom(format_args!("invalid level `{name}` (expected quick, full or perf)"));
     level.map(Some).ok_or_else(unknown)
+}
+
+fn agents<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BTreeSet<String>>, D::Error> {
+    let all = BTreeSet::<String>::deserialize(from)?;
+    if all.is_empty() {
+        return Err(D::Error::custom("a list without an agent admits nothing (omit it: all count)"));
+    }
+    match all.iter().find(|hash| !is_sha256_hex(hash)) {
+        Some(hash) => Err(D::Error::custom(format_args!(
+            "invalid agent `{hash}` (expected the 64 hex digits of a SHA-256)"
+        ))),
+        None => Ok(Some(all)),
+    }
 }
 
 fn age<'de, D: Deserializer<'de>>(from: D) -> Result<Option<MaxAge>, D::Error> {

@@ -145,9 +145,14 @@ pub enum ShellError {
     /// A service open on every address of this machine.
     #[error("`--network host` exposes Jupyter and SSH to other machines")]
     HostNetwork,
-    /// SSH for root.
-    #[error("SSH requires a user other than root, but the container's user is root")]
-    SshAsRoot,
+    /// SSH for root on an address of the network.
+    #[error(
+        "cannot open SSH for root on `{address}`: the container's user is root, whose login stays on this machine"
+    )]
+    SshAsRoot {
+        /// The address.
+        address: String,
+    },
     /// SSH on a rootless engine, where the user is root inside.
     #[error("SSH requires a user other than root, but rootless Docker maps you to root in the container")]
     SshOnRootless,
@@ -237,7 +242,7 @@ impl Failure for ShellError {
             | Self::NoAgent
             | Self::Insecure { .. }
             | Self::HostNetwork
-            | Self::SshAsRoot
+            | Self::SshAsRoot { .. }
             | Self::SshOnRootless
             | Self::NoKeys => Exit::Usage,
         }
@@ -314,7 +319,7 @@ impl Failure for ShellError {
                     .to_owned()
             }
             Self::HostNetwork => "omit --network host, or add --insecure to expose them anyway".to_owned(),
-            Self::SshAsRoot => "run envforge as an ordinary user, or open a terminal with `envforge shell`".to_owned(),
+            Self::SshAsRoot { .. } => "omit --bind and go through this machine (`ssh -J`), or run envforge as an ordinary user".to_owned(),
             Self::SshOnRootless => {
                 "open a terminal with `envforge shell`, or use --vscode or Podman".to_owned()
             }

@@ -11,6 +11,7 @@ mod new_container;
 mod options;
 mod port_forward;
 mod project;
+mod project_code;
 mod services;
 mod terminal;
 mod user;
@@ -25,6 +26,7 @@ pub(crate) use options::{
 };
 pub(crate) use port_forward::{LocalListeners, Tunnels};
 pub(crate) use project::{Project, free_name, workdir};
+pub(crate) use project_code::{ProjectCode, project_variables};
 pub(crate) use services::{Jupyter, Services, Ssh, client_config, token, url, vscode_uri};
 pub(crate) use terminal::{caller_ids, is_interactive};
 pub(crate) use user::User;

@@ -145,6 +145,7 @@ impl Services {
         if let Some(ssh) = &self.ssh {
             add("authorized_keys", &ssh.keys)?;
             add("sshd_config", &sshd_config(ssh, user))?;
+            add("session", &session())?;
         }
         tar.into_inner()
     }
@@ -178,9 +179,29 @@ fn kernel() -> String {
     .to_string()
 }
 
+/// What a login runs: in the project, where a terminal of `shell` begins too. The server itself would begin at home. A shell reads its
+/// files for a login only as the first one (SHLVL).
+fn session() -> String {
+    format!(
+        "cd {WORKSPACE}\n\
+         unset SHLVL\n\
+         case \"${{SSH_ORIGINAL_COMMAND-}}\" in\n\
+         '') exec bash -l ;;\n\
+         internal-sftp*) exec /usr/lib/openssh/sftp-server -d {WORKSPACE} ;;\n\
+         *) exec bash -c \"$SSH_ORIGINAL_COMMAND\" ;;\n\
+         esac\n"
+    )
+}
+
 fn sshd_config(ssh: &Ssh, user: &User) -> String {
     let plain = |variable: &&String| !variable.contains('\n');
     let env: Vec<_> = ssh.env.iter().filter(plain).map(|variable| quoted(variable)).collect();
+    // As root it would write of each terminal, on that terminal, that the image keeps no record of logins.
+    let root = if user.uid == 0 {
+        "PermitRootLogin prohibit-password\nPrintLastLog no\nLogLevel ERROR"
+    } else {
+        "PermitRootLogin no"
+    };
     format!(
         "Port {port}\n\
          ListenAddress 0.0.0.0\n\
@@ -191,11 +212,12 @@ fn sshd_config(ssh: &Ssh, user: &User) -> String {
          AuthenticationMethods publickey\n\
          PasswordAuthentication no\n\
          KbdInteractiveAuthentication no\n\
-         PermitRootLogin no\n\
+         {root}\n\
          AllowUsers {name}\n\
          X11Forwarding no\n\
          PrintMotd no\n\
-         Subsystem sftp internal-sftp -d {WORKSPACE}\n\
+         Subsystem sftp internal-sftp\n\
+         ForceCommand /bin/sh {FILES}/session\n\
          SetEnv {env}\n",
         port = ssh.port,
         name = user.name(),
@@ -277,12 +299,17 @@ mod tests {
     }
 
     #[test]
-    fn sshd_config_accepts_only_keys_and_no_root() {
+    fn sshd_config_accepts_only_keys_and_root_only_where_it_is_the_caller() {
         let config = sshd_config(services().ssh.as_ref().expect("set"), &user());
         for line in ["PasswordAuthentication no", "PermitRootLogin no", "AllowUsers dev", "UsePAM no"] {
             assert!(config.lines().any(|found| found == line), "{line} in\n{config}");
         }
         assert!(config.contains(r#"SetEnv "A=b \"c\"""#), "{config}");
+        let root = User { uid: 0, gid: 0, namespace: None };
+        let config = sshd_config(services().ssh.as_ref().expect("set"), &root);
+        for line in ["PasswordAuthentication no", "PermitRootLogin prohibit-password", "AllowUsers root"] {
+            assert!(config.lines().any(|found| found == line), "{line} in\n{config}");
+        }
     }
 
     #[test]

@@ -84,6 +84,7 @@ impl<'a> Recipe<'a> {
             cudnn: None,
             nccl: None,
             source_build: None,
+            ptxas: None,
             reasons: Vec::new(),
             ..self.stack.clone()
         }
@@ -143,6 +144,7 @@ impl<'a> Recipe<'a> {
             stack: &stack,
             added: &added,
             previous: None,
+            preferred: None,
             fresh: &[],
             renew: false,
             local: &[],

@@ -56,19 +56,40 @@ pub(crate) fn signed_from(store: &Store, id: &str) -> Result<Option<String>, Sto
     Ok(text.and_then(|text| text.lines().next().map(str::to_owned)))
 }
 
-/// Records the digest under which a registry has an image that this machine pushed.
-pub(crate) fn remember_pushed(store: &Store, id: &str, digest: &Digest) -> Result<(), StoreError> {
+/// Records the digest under which a registry (`registry/name`) has an image that this machine pushed, or a layout that it loaded.
+pub(crate) fn remember_pushed(
+    store: &Store,
+    id: &str,
+    (digest, name): (&Digest, Option<&str>),
+) -> Result<(), StoreError> {
     let known = read(store, &file_of(PUSHED, id))?.unwrap_or_default();
-    if known.lines().any(|line| line == digest.as_str()) {
+    let line = name.map_or_else(|| digest.to_string(), |name| format!("{digest} {name}"));
+    if known.lines().any(|other| other == line) {
         return Ok(());
     }
-    store.write_state(&file_of(PUSHED, id), format!("{known}{digest}\n").as_bytes())
+    store.write_state(&file_of(PUSHED, id), format!("{known}{line}\n").as_bytes())
 }
 
-/// Returns the digests under which this machine pushed an image.
+/// Returns the digests under which this machine pushed an image, or loaded it from a layout.
 pub(crate) fn pushed_digests(store: &Store, id: &str) -> Result<Vec<Digest>, StoreError> {
+    Ok(pushed(store, id)?.into_iter().map(|(digest, _)| digest).collect())
+}
+
+/// Returns the same as `registry/name@digest`, where it went to a registry.
+pub(crate) fn pushed_names(store: &Store, id: &str) -> Result<Vec<String>, StoreError> {
+    let named = |(digest, name): (Digest, Option<String>)| Some(format!("{}@{digest}", name?));
+    Ok(pushed(store, id)?.into_iter().filter_map(named).collect())
+}
+
+fn pushed(store: &Store, id: &str) -> Result<Vec<(Digest, Option<String>)>, StoreError> {
     let known = read(store, &file_of(PUSHED, id))?.unwrap_or_default();
-    Ok(known.lines().filter_map(|line| line.parse().ok()).collect())
+    let parsed = |line: &str| {
+        // A line of before has no name.
+        let (digest, name) =
+            line.split_once(' ').map_or((line, None), |(digest, name)| (digest, Some(name.to_owned())));
+        Some((digest.parse().ok()?, name))
+    };
+    Ok(known.lines().filter_map(parsed).collect())
 }
 
 /// Returns the ids of the images that were built here from the lock with that hash, the newest first.

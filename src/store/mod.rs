@@ -9,8 +9,8 @@
 //! CACHE/temp/…              temporary files; old ones are removed when the store is opened
 //! STATE/cache-key           the key of the seals, of this directory alone
 //! STATE/locks/NAME          flock'ed while held; contains the process id of the holder
-//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, pushed-images, newest-indexes, projects,
-//!                           reports and trusted-projects
+//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, pushed-images, evidence-of-images, newest-indexes,
+//!                           projects, reports and trusted-projects
 //! STATE/…                   records, written atomically
 //! ```
 
@@ -19,6 +19,7 @@ pub mod caches;
 mod error;
 mod files;
 mod folders;
+pub(crate) mod kept_evidence;
 pub(crate) mod known_locks;
 mod limits;
 mod lock;
@@ -42,6 +43,8 @@ pub use folders::Store;
 pub use lock::StoreLock;
 pub(crate) use lock::wait_for_lock;
 pub(crate) use newest_indexes::{newest_index, remember_index};
-pub(crate) use regular_file::{open_regular, read_regular, read_regular_text, read_text_at, read_typed_text};
+pub(crate) use regular_file::{
+    open_regular, read_regular, read_regular_text, read_text_at, read_typed_text, read_typed_text_early,
+};
 pub(crate) use sealed::SealedRecords;
 pub(crate) use trusted_projects::{is_trusted, remember_trusted};

@@ -8,6 +8,7 @@ use camino::Utf8Path;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{OFlags, fstatfs};
 
+use crate::failure::reason;
 use crate::model::bounded::{read_bounded, read_text_bounded, too_large};
 
 /// File systems whose files the kernel makes while they are read: proc, sysfs, debugfs, tracefs. A read may wait or take
@@ -17,7 +18,7 @@ const OF_KERNEL: [i64; 4] = [0x9fa0, 0x6265_6572, 0x6462_6720, 0x7472_6163];
 /// Opens a regular file, through links. Anything else is an error at once: a pipe or a device may never end, and opening it may
 /// do something.
 pub(crate) fn open_regular(path: &Utf8Path) -> std::io::Result<fs_err::File> {
-    refuse_special(path, &fs_err::metadata(path)?)?;
+    refuse_special(path, &found(path)?)?;
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("flags of open are small");
     let file = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -60,10 +61,20 @@ pub(crate) fn read_text_at(path: &Utf8Path, most: u64) -> std::io::Result<Option
     read_text_bounded(file, most).map(Some)
 }
 
+/// What lies at a path, through links.
+fn found(path: &Utf8Path) -> std::io::Result<std::fs::Metadata> {
+    std::fs::metadata(path).map_err(|error| Error::new(error.kind(), format!("`{path}`: {}", reason(&error))))
+}
+
+/// The same as [`read_typed_text`], for a file that is read once more later. `None`: it is a pipe, which can be read once.
+pub(crate) fn read_typed_text_early(path: &Utf8Path, most: u64) -> std::io::Result<Option<String>> {
+    if found(path)?.file_type().is_fifo() { Ok(None) } else { read_regular_text(path, most).map(Some) }
+}
+
 /// The same for a file that a person typed, which may be a pipe as well (`<(command)` of a shell). Its writer may be slow: who drops
 /// the future waits no longer.
 pub(crate) async fn read_typed_text(path: &Utf8Path, most: u64) -> std::io::Result<String> {
-    if !fs_err::metadata(path)?.file_type().is_fifo() {
+    if !found(path)?.file_type().is_fifo() {
         return read_regular_text(path, most);
     }
     let pipe = path.to_owned();

@@ -9,13 +9,13 @@ use crate::agent;
 use crate::engine::{GpuSelection, ImageBuildRequest, ImageInfo, TemporaryTag};
 use crate::evidence::{Entry, SigningKey};
 use crate::model::given::Receiver;
-use crate::model::image::plan::{BaseSource, BuildPlan, plan, summarize};
+use crate::model::image::plan::{BaseSource, BuildPlan, current_name, plan, summarize};
 use crate::model::lock::Lock;
 use crate::model::request;
 use crate::model::stack::Stack;
 use crate::model::verdict::Verdict;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
-use crate::model::verdict::tag_policy::{TagStatus, claim, tags_for};
+use crate::model::verdict::tag_policy::{TagStatus, claim, moving_tags, tags_for};
 use crate::report::Event;
 use crate::store::built_images::remember_built;
 use crate::store::known_locks::remember_image;
@@ -24,7 +24,7 @@ use crate::workflow::base::{check_agent_starts, check_processor};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::build_secrets::secrets;
 use crate::workflow::built::Built;
-use crate::workflow::check::{CheckTarget, ImageOrigin, check};
+use crate::workflow::check::{CheckTarget, ImageOrigin, ProjectSource, check, mounted_project};
 use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::digest_of;
 use crate::workflow::context_files::files;
@@ -76,6 +76,11 @@ pub(crate) async fn build_one(
     if wanted.keeps_finished
         && let Some(mut built) = Box::pin(finished_image(session, &locked, &untagged)).await?
     {
+        let moved = moved_tags(&locked.lock, built.verified);
+        for tag in &moved {
+            session.engine.tag(&built.image, tag).await?;
+        }
+        built.tags.extend(moved);
         built.seconds.lock = started.elapsed().as_secs_f64();
         return Ok(Done::Built(Box::new(built)));
     }
@@ -126,16 +131,29 @@ pub(crate) async fn build_one(
 
     let started = Instant::now();
     let origin = ImageOrigin::Ours { lock: &locked.lock, baked: true };
-    let subject =
-        CheckTarget { image: &image, name: &plan.image.name, origin, level: wanted.level, gpus: &selection };
+    let project = match &wanted.folder {
+        Some(folder) => mounted_project(folder, &wanted.code, &locked.lock, session)?,
+        None => ProjectSource::Unused,
+    };
+    let subject = CheckTarget {
+        image: &image,
+        name: &plan.image.name,
+        origin,
+        level: wanted.level,
+        gpus: &selection,
+        project: &project,
+    };
     let verdict = check(session, &subject).await?;
     seconds.checks = started.elapsed().as_secs_f64();
-    save_report(&session.store, &*session.reporter, &verdict).await?;
+    save_report(&session.store, &*session.reporter, &verdict.of_image()).await?;
     let claim = tag_status(session, &locked.lock, &verdict, args)?;
     let claim = status_by_policy(session, &image, claim).await?;
     let mut given = tags_for(&claim, &untagged);
     if args.require_gpu && !claim.is_verified() {
         given.clear();
+    }
+    if !given.is_empty() {
+        given.extend(moved_tags(&locked.lock, claim.is_verified()));
     }
     let (mut pushed, mut attested, mut content) = (Vec::new(), Vec::new(), None);
     let mut undone = None;
@@ -166,11 +184,12 @@ pub(crate) async fn build_one(
             if args.attest {
                 let key = signing_key(args.key.as_deref(), session.settings)?;
                 let (target, lock) = ((&*pushed, &image), &locked.lock);
-                (attested, undone) = match attest_build(session, target, (lock, &verdict), &key).await {
-                    Ok(attested) => (attested, None),
-                    // It is pushed, and that is printed first.
-                    Err(error) => (Vec::new(), Some(error)),
-                };
+                (attested, undone) =
+                    match attest_build(session, target, (lock, &verdict.of_image()), &key).await {
+                        Ok(attested) => (attested, None),
+                        // It is pushed, and that is printed first.
+                        Err(error) => (Vec::new(), Some(error)),
+                    };
             }
         }
         // Last: other layers of another machine are an error, but the image is checked and tagged.
@@ -189,6 +208,11 @@ pub(crate) async fn build_one(
         seconds,
         ..built
     })))
+}
+
+/// The tags that move to a project's image from the one before it; none without a project.
+fn moved_tags(lock: &Lock, is_verified: bool) -> Vec<String> {
+    current_name(lock).map(|current| moving_tags(&current, is_verified)).unwrap_or_default()
 }
 
 /// Signs what an image was built from, and what its checks proved on a GPU, where it was pushed.

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 
+use crate::model::editable::PYPROJECT;
 use crate::model::image::context::ContextEntry;
 use crate::model::image::plan::CachedFile;
 use crate::model::index_address::IndexAddress;
 use crate::model::lock::{AllowedSource, Lock, LockedCheck, LockedRun, UserAdditions};
+use crate::model::migrate::ToolVersions;
 use crate::model::project::{
-    AllowSourceEntry, Environment, Requirement, RunStep, Shell, bare_name, is_apt_name, requirement_name,
+    AllowSourceEntry, Environment, ProjectMode, Requirement, RunStep, Shell, bare_name, is_apt_name,
+    requirement_name,
 };
 use crate::model::request::{Level, LockOptions, ProjectOptions, TargetOptions};
 use crate::project_files::collect_copy;
@@ -48,14 +51,38 @@ pub(crate) struct BuildRequest {
     pub(crate) shell: Shell,
     /// The project's folder, if there is one.
     pub(crate) folder: Option<Utf8PathBuf>,
+    /// How containers get the project's own code.
+    pub(crate) code: CodeRequest,
     /// Whether the project, and not the command line, names the base.
     pub(crate) base_of_project: bool,
     /// Whether what the project requests of this machine is allowed (`--trust`).
     pub(crate) trust: bool,
-    /// Whether a lower version of uv in a lock is replaced, as `lock` does.
-    pub(crate) renews_tools: bool,
+    /// Whether what an earlier release locked is brought up to this one, as `lock` does: uv, packages of every image.
+    pub(crate) renews: bool,
     /// Whether an image that an earlier run has finished is kept as it is.
     pub(crate) keeps_finished: bool,
+    /// Versions of another tool's lock file that a new lock keeps where the stack allows.
+    pub(crate) preferred: Option<ToolVersions>,
+}
+
+/// How containers get a project's own code. No part of lock or image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CodeRequest {
+    /// What the project file says; `None`: it says nothing.
+    pub(crate) mode: Option<ProjectMode>,
+    /// Whether the dependencies of its pyproject.toml are resolved with the image.
+    pub(crate) has_dependencies: bool,
+}
+
+impl CodeRequest {
+    /// That of an environment.
+    pub(crate) fn of(environment: &Environment) -> Self {
+        let named = environment.packages.pyproject.as_ref();
+        Self {
+            mode: environment.project.as_ref().and_then(|mode| ProjectMode::parse(mode)),
+            has_dependencies: named.is_some_and(|path| path.trim_start_matches("./") == PYPROJECT),
+        }
+    }
 }
 
 impl BuildRequest {
@@ -147,10 +174,12 @@ pub(crate) fn typed(
         level: Level::Full,
         shell: Shell::default(),
         folder: None,
+        code: CodeRequest::default(),
         base_of_project: false,
         trust: false,
-        renews_tools: false,
+        renews: false,
         keeps_finished: false,
+        preferred: None,
     })
 }
 
@@ -254,11 +283,13 @@ fn of_project(
         hashes,
         level: level.and_then(|level| Level::parse(level)).unwrap_or(Level::Full),
         shell: environment.shell.clone(),
+        code: CodeRequest::of(environment),
         folder: Some(project.folder),
         base_of_project: source.base.is_none() && environment.base.is_some(),
         trust: false,
-        renews_tools: false,
+        renews: false,
         keeps_finished: false,
+        preferred: None,
     })
 }
 

@@ -4,22 +4,28 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use envforge_protocol::CheckId;
 use jiff::Timestamp;
 
-use crate::engine::{EngineError, GpuRequest, GpuSelection, ImageInfo, RunRequest, shm_size};
+use crate::engine::{EngineError, GpuRequest, GpuSelection, ImageInfo, RunRequest};
+use crate::model::image::paths::WORKSPACE;
 use crate::model::lock::{Lock, LockedCheck};
 use crate::model::request::Level;
+use crate::model::shared_memory::shm_size;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
 use crate::model::verdict::tag_policy::not_proven;
 use crate::model::verdict::{Check, ImageExpectations, Verdict, expectation_file, judge};
 use crate::report::Event;
+use crate::shell::{ProjectCode, User, caller_ids};
+use crate::workflow::build_request::CodeRequest;
 use crate::workflow::check_container::{
     AGENT, AgentReport, BAKED_AGENT, EXPECT, USER, agent_file, as_root, environment, file_checks, limits,
     text, without_file_checks, words,
 };
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus::request;
+use crate::workflow::project_code::code_at;
 use crate::workflow::session::Session;
 
 /// What the image is to us.
@@ -40,6 +46,26 @@ pub(crate) struct CheckTarget<'a> {
     pub(crate) origin: ImageOrigin<'a>,
     pub(crate) level: Level,
     pub(crate) gpus: &'a GpuSelection,
+    /// The source of the project whose checks run.
+    pub(crate) project: &'a ProjectSource,
+}
+
+/// Where the source of an image's project is.
+pub(crate) enum ProjectSource {
+    /// Here, and its checks import it.
+    Here(MountedProject),
+    /// Its checks run on the image alone: the project turned its own code off, or there is none.
+    Unused,
+    /// The image was named, and its project is not here.
+    Elsewhere,
+}
+
+/// The source of a project, read-only in the containers of its own checks.
+pub(crate) struct MountedProject {
+    /// Its folder, without links.
+    pub(crate) folder: Utf8PathBuf,
+    /// What makes it importable.
+    pub(crate) code: ProjectCode,
 }
 
 /// Checks one image, on a GPU if there is one.
@@ -150,7 +176,7 @@ fn required(lock: &Lock, level: Level) -> Vec<String> {
 }
 
 /// The project's own checks, each a command in a container of the image: as its user, without network, with a read-only root. The
-/// entrypoint gives it a home in /tmp.
+/// entrypoint gives it a home in /tmp. With the project's source they run as the caller, who can read it.
 async fn extra_checks(
     session: &Session<'_>,
     subject: &CheckTarget<'_>,
@@ -158,24 +184,83 @@ async fn extra_checks(
     gpus: Option<&GpuRequest>,
 ) -> Result<Vec<Check>, CommandError> {
     let mut all = Vec::new();
+    let info = session.engine.info();
+    let mounted = match subject.project {
+        ProjectSource::Here(project) if !checks.is_empty() => {
+            bind(session, project).map(|bind| (bind, project))
+        }
+        _ => None,
+    };
+    let is_elsewhere = matches!(subject.project, ProjectSource::Elsewhere);
+    let judged = |check: &LockedCheck, code: i64, last: &str| {
+        let found = Check::of_project(&check.name, code, last);
+        match &mounted {
+            Some(_) => found.with_mounted_project(),
+            None if is_elsewhere => found.without_project(),
+            None => found,
+        }
+    };
     for check in checks {
-        let command = ["/opt/envforge/entrypoint", "/bin/bash", "-euc", &check.command];
-        let own = limits(Level::Full, session.engine.info());
+        let words = ["/bin/bash", "-euc", &check.command].map(str::to_owned).to_vec();
+        let words = match &mounted {
+            Some((_, project)) => project.code.before(words),
+            None => words,
+        };
+        let command = std::iter::once("/opt/envforge/entrypoint".to_owned()).chain(words).collect();
+        let own = limits(Level::Full, info);
+        // Podman without root and Docker without root know the caller by other numbers.
+        let is_plain = mounted.is_some() && !info.rootless && !info.is_podman();
+        let user = User::on(info, caller_ids());
         let request = RunRequest {
             gpus: gpus.cloned(),
             shm_size: gpus.map(|_| shm_size(None)),
             report_as: Some(format!("check {}", check.name)),
-            ..RunRequest::bounded(&subject.image.id, command.map(str::to_owned).to_vec(), own)
+            binds: mounted.iter().map(|(bind, _)| bind.clone()).collect(),
+            user: is_plain.then(|| user.numbers()),
+            ..RunRequest::bounded(&subject.image.id, command, own)
         };
         let outcome = session.engine.run(request, Arc::clone(&session.reporter)).await?;
         if let Some(limit) = outcome.reached {
-            all.push(Check::of_project(&check.name, outcome.code, &format!("ended: it {limit}")));
+            all.push(judged(check, outcome.code, &format!("ended: it {limit}")));
             continue;
         }
         let said = if outcome.code == 0 { &outcome.stdout } else { &outcome.stderr };
         let last = String::from_utf8_lossy(said);
         let last = last.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-        all.push(Check::of_project(&check.name, outcome.code, last));
+        all.push(judged(check, outcome.code, last));
     }
     Ok(all)
+}
+
+/// The bind of a project's folder; `None` with a note where the engine cannot have it.
+fn bind(session: &Session<'_>, project: &MountedProject) -> Option<String> {
+    let folder = &project.folder;
+    let why = if !session.engine.info().local {
+        "the engine is on another machine"
+    } else if folder.as_str().contains(':') {
+        "its path has a `:`"
+    } else {
+        return Some(format!("{folder}:{WORKSPACE}:ro"));
+    };
+    let text = format!("the project's checks run without its source: {why}");
+    session.reporter.report(Event::Note { text });
+    None
+}
+
+/// Returns the source of a project for its checks.
+pub(crate) fn mounted_project(
+    folder: &Utf8Path,
+    request: &CodeRequest,
+    lock: &Lock,
+    session: &Session<'_>,
+) -> Result<ProjectSource, CommandError> {
+    if lock.added.checks.is_empty() {
+        return Ok(ProjectSource::Unused);
+    }
+    let folder = folder.canonicalize_utf8()?;
+    let code = code_at(&folder, request, Some(lock), &*session.reporter)?;
+    Ok(match code {
+        Some(code) => ProjectSource::Here(MountedProject { folder, code }),
+        None => ProjectSource::Unused,
+    })
 }

@@ -9,8 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
 use crate::evidence::{
-    Collection, Entry, Envelope, KeyError, PublicKey, RESULT_TYPE, SUMMARY_TYPE, Signer, SigningKey,
-    Statement,
+    Collection, Entry, KeyError, PublicKey, RESULT_TYPE, SUMMARY_TYPE, Signer, SigningKey, Statement,
 };
 use crate::failure::{Exit, Failure};
 use crate::model::compat::Matrix;
@@ -43,6 +42,12 @@ pub enum EvidenceError {
         file: String,
         /// Why.
         cause: KeyError,
+    },
+    /// The file of a key cannot be read.
+    #[error("cannot read a key: {cause}")]
+    KeyFile {
+        /// Why, with the file's path.
+        cause: std::io::Error,
     },
     /// Others can read a private key.
     #[error("cannot use key `{file}`: others can read it (mode {mode:o})")]
@@ -171,6 +176,14 @@ pub enum EvidenceError {
         /// Why.
         why: String,
     },
+    /// Not all of it could be read where it comes from: what is missing may take back what is there.
+    #[error("evidence of `{image}` is not carried whole: {why}")]
+    Partial {
+        /// The image.
+        image: String,
+        /// Why.
+        why: String,
+    },
     /// There is nothing to withdraw.
     #[error("nothing to withdraw: this key has said nothing of `{image}` that matches")]
     NothingSaid {
@@ -187,12 +200,14 @@ impl Failure for EvidenceError {
             | Self::NoSigningKey
             | Self::NoDigest { .. }
             | Self::NoDriver
+            | Self::KeyFile { .. }
             | Self::NotRoots { .. }
             | Self::NotPushed { .. } => Exit::Usage,
             Self::Required { is_known: false, .. }
             | Self::NoTrustedKey
             | Self::Contended { .. }
             | Self::NoAnswer { .. }
+            | Self::Partial { .. }
             | Self::Unread { .. } => Exit::Outside,
             Self::Required { is_known: true, .. }
             | Self::Foreign { .. }
@@ -215,6 +230,7 @@ impl Failure for EvidenceError {
             }
             Self::NotRoots { path, .. } => format!("as root: `chown root: {path}` and `chmod go-w {path}`"),
             Self::Key { cause, .. } => return cause.hints(),
+            Self::KeyFile { .. } => "`--key` names a file of a key in PEM, as `cosign generate-key-pair` writes it".to_owned(),
             Self::ReadableKey { file, .. } => format!("run `chmod 600 {file}`"),
             Self::NoSigningKey => "pass `--key FILE`, or set ENVFORGE_SIGNING_KEY to the key itself".to_owned(),
             Self::NoTrustedKey => {
@@ -233,6 +249,7 @@ impl Failure for EvidenceError {
             Self::NoDriver => "add `--driver VERSION`".to_owned(),
             Self::Unread { .. } => "update envforge, or use another key".to_owned(),
             Self::Contended { .. } => "run the command again".to_owned(),
+            Self::Partial { .. } => "run the command again when every registry of the image answers".to_owned(),
             Self::OtherFile { .. } => "save the evidence of this image: `envforge evidence IMAGE --save FILE`".to_owned(),
             Self::NoDigest { .. } => "name it by its digest: `HOST/NAME@sha256:…`".to_owned(),
         };
@@ -249,8 +266,8 @@ pub(crate) fn signing_key(file: Option<&Utf8Path>, settings: &Settings) -> Resul
         return Ok(SigningKey::from_pem(text, password).map_err(named)?);
     };
     let path = settings.paths.current_dir.join(file);
+    let text = key_text(&path)?.into();
     let mode = fs_err::metadata(&path)?.permissions().mode() & 0o777;
-    let text = read_regular_text(&path, LARGEST_KEY)?.into();
     let key = SigningKey::from_pem(&text, password);
     let key = key.map_err(|cause| EvidenceError::Key { file: file.to_string(), cause })?;
     // Checked after the key was read: a public key, which everybody may read, has an error of its own.
@@ -258,6 +275,10 @@ pub(crate) fn signing_key(file: Option<&Utf8Path>, settings: &Settings) -> Resul
         return Err(EvidenceError::ReadableKey { file: file.to_owned(), mode }.into());
     }
     Ok(key)
+}
+
+fn key_text(file: &Utf8Path) -> Result<String, EvidenceError> {
+    read_regular_text(file, LARGEST_KEY).map_err(|cause| EvidenceError::KeyFile { cause })
 }
 
 /// The keys whose word counts for that: those typed, else those of the settings; empty if there is neither.
@@ -272,7 +293,7 @@ pub(crate) fn trusted_keys(
     let configured = configured.map(|key| Ok((real_key_file(key)?, key.not_after)));
     let configured = configured.collect::<Result<Vec<_>, CommandError>>()?;
     for (file, not_after) in typed.chain(configured) {
-        let key = PublicKey::from_pem(&read_regular_text(&file, LARGEST_KEY)?);
+        let key = PublicKey::from_pem(&key_text(&file)?);
         let key = key.map_err(|cause| EvidenceError::Key { file: file.to_string(), cause })?;
         // Through the whole of that day, UTC.
         let end = not_after
@@ -353,25 +374,24 @@ pub(crate) async fn attach(
             name: subject.name.clone(),
             digests: vec![subject.manifest.digest.clone()],
             issued: Timestamp::now(),
-            number: own.highest.saturating_add(1 + skipped),
+            // By the clock, too: two registries count apart, and their statements may meet in a third.
+            number: own.highest.saturating_add(1 + skipped).max(milliseconds()),
             run: format!("{:032x}", rand::random::<u128>()),
             matrix: Matrix::current().edition.clone(),
             program: env!("CARGO_PKG_VERSION").to_owned(),
             entries,
         };
-        let mut signed =
-            vec![NewEvidence { envelope: Envelope::sign(statement.results(), key), predicate: RESULT_TYPE }];
-        signed.extend(
-            statement.summary().map(|summary| NewEvidence {
-                envelope: Envelope::sign(summary, key),
-                predicate: SUMMARY_TYPE,
-            }),
-        );
+        let mut signed = vec![NewEvidence::signed(statement.results(), RESULT_TYPE, key)];
+        signed.extend(statement.summary().map(|summary| NewEvidence::signed(summary, SUMMARY_TYPE, key)));
         let created = statement.issued.to_string();
         let by = (&public, created.as_str());
         notes = registry.attach_evidence((image, subject), (&known, &signed), by, reporter).await?.notes;
     }
     Err(EvidenceError::Contended { image: image.to_string() }.into())
+}
+
+fn milliseconds() -> u64 {
+    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
 /// What a key has said of an image. The clock of the machine that signed may have been wrong: for the next statement all counts.

@@ -2,20 +2,23 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::BaseArchive;
 use crate::failure::{Exit, Failure};
+use crate::model::editable::EditableFile;
+use crate::model::export::project_code::CODE_FOLDER;
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::{BaseSource, BuildPlan, CachedFile, plan};
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
 use crate::model::request;
+use crate::report::reporter;
 use crate::settings::Settings;
 use crate::store::{copy_verified, write_atomically};
 use crate::workflow::base::check_processor;
-use crate::workflow::build_request::wanted;
+use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::context_files::files;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::damaged::{Replaced, Subject};
@@ -23,6 +26,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::lock::{LockedBuild, lock_for};
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::project_code::declared;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 
@@ -33,9 +37,48 @@ pub(crate) const MARK: &str = ".envforge-export";
 pub(crate) struct Exported {
     pub(crate) lock: Lock,
     pub(crate) shell: Shell,
+    pub(crate) code: Option<ExportedCode>,
     pub(crate) plan: BuildPlan,
     pub(crate) bottom: BaseSource,
     pub(crate) published: bool,
+}
+
+/// The project's own code for files that other tools read.
+pub(crate) struct ExportedCode {
+    /// The project's folder, without links.
+    pub(crate) folder: Utf8PathBuf,
+    /// The files that make it importable.
+    pub(crate) files: Vec<EditableFile>,
+}
+
+/// Returns the code of the requested project; what cannot be imported is reported.
+fn code_of(
+    wanted: &BuildRequest,
+    lock: &Lock,
+    settings: &Settings,
+) -> Result<Option<ExportedCode>, CommandError> {
+    let Some(folder) = &wanted.folder else { return Ok(None) };
+    let reporter = reporter(settings.output);
+    let found = declared(folder, &wanted.code, Some(lock), &*reporter)?;
+    let folder = folder.canonicalize_utf8()?;
+    Ok(found.map(|project| ExportedCode { folder, files: project.files }))
+}
+
+/// Writes the code below a directory, in place of that of an earlier export: anything else there is an error.
+pub(crate) fn write_code(dir: &Utf8Path, code: &ExportedCode, force: bool) -> Result<(), CommandError> {
+    check_no_link(dir, &format!("{CODE_FOLDER}/"))?;
+    let root = dir.join(CODE_FOLDER);
+    check_empty(&root, force)?;
+    if root.exists() {
+        fs_err::remove_dir_all(&root)?;
+    }
+    for file in &code.files {
+        let path = root.join(&file.path);
+        write_atomically(&path, file.text.as_bytes())?;
+        let mode = if file.executable { 0o755 } else { 0o644 };
+        fs_err::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
+    }
+    Ok(write_atomically(&root.join(MARK), b"\n")?)
 }
 
 /// Locks the requested image and writes its context, with the lock file, into a directory.
@@ -69,11 +112,28 @@ pub(crate) async fn exported(
     write("envforge.lock", &lock.to_toml())?;
     write(".dockerignore", "envforge.lock\n.dockerignore\n.gitignore\n.envforge-export\n")?;
     write(MARK, &format!("{}\n", plan.image.lock))?;
-    Ok(Exported { lock, shell: wanted.shell, plan, bottom, published: base.published.is_some() })
+    let code = code_of(&wanted, &lock, settings)?;
+    Ok(Exported { lock, shell: wanted.shell, code, plan, bottom, published: base.published.is_some() })
 }
 
-/// The lock and the shell settings for an export that names a pushed image: nothing is locked or built, and no engine is asked.
-pub(crate) fn described(args: &request::Export, settings: &Settings) -> Result<(Lock, Shell), CommandError> {
+/// What an export is made of that names a pushed image.
+pub(crate) struct Described {
+    pub(crate) lock: Lock,
+    pub(crate) shell: Shell,
+    pub(crate) code: Option<ExportedCode>,
+}
+
+/// A lock that is there, with what it is for.
+pub(crate) struct RequestedLock {
+    pub(crate) wanted: BuildRequest,
+    pub(crate) lock: Lock,
+}
+
+/// The lock for an export that builds nothing: nothing is locked, and no engine is asked.
+pub(crate) fn requested_lock(
+    args: &request::Export,
+    settings: &Settings,
+) -> Result<RequestedLock, CommandError> {
     let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
         .with_parts(&args.parts)?;
     let path = if let Some(file) = &wanted.source.lockfile {
@@ -83,7 +143,14 @@ pub(crate) fn described(args: &request::Export, settings: &Settings) -> Result<(
         lock_path(settings, &stack, &wanted.source)
     };
     let lock = read_lock(&path)?.ok_or_else(|| LockingError::Missing { file: path.to_string() })?;
-    Ok((lock, wanted.shell))
+    Ok(RequestedLock { wanted, lock })
+}
+
+/// The lock and the settings for an export that names a pushed image.
+pub(crate) fn described(args: &request::Export, settings: &Settings) -> Result<Described, CommandError> {
+    let RequestedLock { wanted, lock } = requested_lock(args, settings)?;
+    let code = code_of(&wanted, &lock, settings)?;
+    Ok(Described { lock, shell: wanted.shell, code })
 }
 
 /// The reference of a pushed image, which must have its digest: a tag may be another image tomorrow.
@@ -229,6 +296,27 @@ mod tests {
         let error = write_folder(&f.root.join("export"), &[entry("steps/a/system.sh")]).expect_err("refused");
         assert!(error.to_string().contains("export/steps` is a symbolic link"), "{error}");
         assert_eq!(fs_err::read_dir(f.root.join("elsewhere")).expect("ours").count(), 0);
+    }
+
+    #[test]
+    fn code_replaces_that_of_an_earlier_export_and_nothing_else() {
+        let f = fixture();
+        let dir = f.root.join("export");
+        let code = |path: &str| {
+            let file = EditableFile { path: path.to_owned(), text: "x".to_owned(), executable: true };
+            ExportedCode { folder: f.root.clone(), files: vec![file] }
+        };
+        write_code(&dir, &code("bin/one"), false).expect("written");
+        let error = write_code(&dir, &code("bin/two"), false).expect_err("not empty");
+        assert!(error.to_string().contains("is not empty"), "{error}");
+        write_code(&dir, &code("bin/two"), true).expect("written");
+        let there = |path: &str| dir.join(CODE_FOLDER).join(path).exists();
+        assert_eq!((there("bin/one"), there("bin/two")), (false, true));
+        fs_err::remove_file(dir.join(CODE_FOLDER).join(MARK)).expect("there");
+        for force in [false, true] {
+            write_code(&dir, &code("bin/one"), force).expect_err("a directory of the user's");
+        }
+        assert!(there("bin/two"), "nothing of the user's is removed");
     }
 
     #[test]

@@ -1,21 +1,27 @@
 //! An assembled image as an OCI image layout, straight from wheels and the cache: no engine compresses it again.
+#![expect(clippy::disallowed_methods, reason = "stamps the documents of evidence")]
 
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
+use jiff::Timestamp;
+
 use crate::archive::image_layout::{BlobDirectory, LayoutWriter, parent_of};
+use crate::engine::ImageInfo;
+use crate::evidence::with_referrers;
 use crate::failure::{Exit, Failure};
-use crate::model::image::manifest::{BlobDescriptor, layout_index, manifest};
+use crate::model::image::manifest::{BlobDescriptor, MANIFEST_TYPE, layout_index, manifest};
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::layer_compression::LayerCompression;
 use crate::model::versions::Machine;
-use crate::registry::BlobContent as _;
+use crate::registry::{BlobContent as _, NewEvidence};
 use crate::report::in_step;
 use crate::store::Store;
 use crate::workflow::assemble::{LayerSource, Recipe, RecipeLayer, RemadeLayer};
+use crate::workflow::carried_evidence::{Gathered, evidence_of};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_parts::{bring_base, whole_layers};
@@ -51,7 +57,7 @@ impl Failure for LayoutError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::Exists { .. } => vec![
-                "use another name, or an empty directory; `export squashfs` and `export sif` replace a file with --force".to_owned(),
+                "use another name, or an empty directory; `export squashfs`, `sif` and `policy` replace a file with --force".to_owned(),
             ],
             Self::NotAFile { .. } => vec!["name a file that is absent, or a regular one with --force".to_owned()],
             Self::NotAssembled { .. } => vec![
@@ -69,21 +75,24 @@ pub(crate) struct Written {
     pub(crate) digest: Digest,
     /// Bytes of all blobs.
     pub(crate) size: u64,
+    /// Documents of evidence; `None`: they were not asked for.
+    pub(crate) statements: Option<usize>,
 }
 
-/// Writes the image of that engine's id under its name to a directory, or to a tar if `target` ends in `.tar`.
+/// Writes an image under its name to a directory, or to a tar if `target` ends in `.tar`; with its evidence if that is wanted.
 pub(crate) async fn export_layout(
     session: &Session<'_>,
-    (image, name): (&str, &str),
-    machine: Machine,
+    (image, name): (&ImageInfo, &str),
+    (machine, evidence): (Machine, bool),
     target: &Utf8Path,
 ) -> Result<Written, CommandError> {
     let not_assembled = || LayoutError::NotAssembled { image: name.to_owned() };
-    let recipe = Recipe::of(&session.store, image).ok_or_else(not_assembled)?;
+    let recipe = Recipe::of(&session.store, &image.id).ok_or_else(not_assembled)?;
     bring_base(session, &recipe).await?;
     let name = name.parse::<ImageRef>().ok().filter(|name| name.tag().is_some());
     let text = format!("write {} layers to {target}", recipe.layers.len());
-    let written = write(&session.store, &recipe, (machine, name.as_ref()), target);
+    let of_image = evidence.then_some((session, image));
+    let written = write(&session.store, &recipe, (machine, name.as_ref()), (target, of_image));
     in_step(&*session.reporter, STEP, text, written).await
 }
 
@@ -91,7 +100,7 @@ async fn write(
     store: &Store,
     recipe: &Recipe,
     (machine, name): (Machine, Option<&ImageRef>),
-    target: &Utf8Path,
+    (target, evidence): (&Utf8Path, Option<(&Session<'_>, &ImageInfo)>),
 ) -> Result<Written, CommandError> {
     let layers: Vec<Arc<RemadeLayer>> = whole_layers(store, recipe)?.into_iter().map(Arc::new).collect();
     let failed = |cause: std::io::Error| match cause.kind() {
@@ -107,11 +116,27 @@ async fn write(
     let config = blobs.add(|out| out.write_all(recipe.config.as_bytes())).map_err(failed)?;
     let text = manifest(&config, &written, LayerCompression::Gzip);
     let document = blobs.add(|out| out.write_all(&text)).map_err(failed)?;
-    let index = layout_index(&document, machine, name);
+    let mut index = layout_index(&document, machine, name);
+    let mut statements = None;
+    if let Some((session, image)) = evidence {
+        let Gathered { found, whole } = evidence_of(session, (image, &document.digest), None).await?;
+        whole?;
+        let new = NewEvidence::all_of(&found);
+        let mut referrers = Vec::new();
+        for new in &new {
+            let parts = new.parts((&document, MANIFEST_TYPE), &Timestamp::now().to_string());
+            for part in parts.blobs.iter().chain([&parts.manifest]) {
+                blobs.add(|out| out.write_all(part)).map_err(failed)?;
+            }
+            referrers.push((BlobDescriptor::of(&parts.manifest), new.predicate));
+        }
+        index = with_referrers(Some(&index), &[], &referrers).unwrap_or(index);
+        statements = Some(new.len());
+    }
     let size = written.iter().chain([&config, &document]).map(|blob| blob.size).sum();
     let done = tokio::task::spawn_blocking(move || layout.finish(&index)).await;
     done.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(failed)?;
-    Ok(Written { digest: document.digest, size })
+    Ok(Written { digest: document.digest, size, statements })
 }
 
 async fn add_layer(blobs: BlobDirectory, layer: Arc<RemadeLayer>) -> std::io::Result<BlobDescriptor> {
@@ -174,8 +199,8 @@ mod tests {
             let layers = layers.iter().map(|layer| (*layer).clone()).collect();
             let recipe = Recipe::new("{}".to_owned(), "debian:12".to_owned(), layers);
             let name = "torch:1-unverified".parse().expect("a reference");
-            write(&self.store, &recipe, (Machine::X86_64, Some(&name)), &self.root.join("out").join(target))
-                .await
+            let target = self.root.join("out").join(target);
+            write(&self.store, &recipe, (Machine::X86_64, Some(&name)), (&target, None)).await
         }
 
         fn written(&self) -> usize {

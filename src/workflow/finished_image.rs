@@ -31,7 +31,7 @@ pub(crate) async fn finished_image(
     tags: &[String],
 ) -> Result<Option<Built>, CommandError> {
     // Layers for other machines may not have been published.
-    if locked.new || !are_current(&locked.lock.records) || session.layer_sources.writable().is_some() {
+    if locked.new || !are_current(&locked.lock) || session.layer_sources.writable().is_some() {
         return Ok(None);
     }
     let name = name(&locked.lock);

@@ -6,6 +6,7 @@ use crate::model::lock::Lock;
 use crate::model::project::FILE;
 use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
 use crate::model::spec::strip_unverified;
+use crate::model::typed_path::is_path;
 use crate::settings::Settings;
 use crate::store::known_locks::known_lock;
 use crate::workflow::build_request::wanted;
@@ -57,11 +58,6 @@ pub(crate) async fn described(
     };
     let lock = named.image.labels.get(LOCK_LABEL).and_then(|hash| known_lock(&session.store, hash));
     Ok(NamedImage { name: named.reference, image: Some(named.image), lock })
-}
-
-/// Whether a name can only be a path: no image or spec begins so. `./models` is a folder where `models` is an image.
-fn is_path(name: &str) -> bool {
-    name == "." || name == ".." || ["/", "./", "../"].iter().any(|start| name.starts_with(start))
 }
 
 /// The lock of that spec, lock file or project, where no engine can be asked for an image of that name; `None`: there is none.

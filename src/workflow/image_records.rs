@@ -3,11 +3,11 @@
 use crate::agent;
 use crate::model::compat::Matrix;
 use crate::model::image::component::ComponentKind;
-use crate::model::lock::{LayerRecord, LockMetadata};
+use crate::model::lock::{LayerRecord, Lock, LockMetadata};
 use crate::model::sha256::sha256_hex;
 use crate::report::Event;
 use crate::store::write_atomically;
-use crate::workflow::assemble::{ImageRecords, LAYOUT};
+use crate::workflow::assemble::{ImageRecords, layout};
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock::LockedBuild;
@@ -16,17 +16,20 @@ use crate::workflow::session::Session;
 /// Leaves records of another layout out of account, and says so: the same lock gives another image. They are written anew, but
 /// with `--locked`.
 pub(crate) fn forget_other_layout(session: &Session<'_>, locked: &mut LockedBuild) {
-    let Some(other) = forget(&mut locked.lock.records) else { return };
+    let Some(other) = forget(&mut locked.lock) else { return };
+    let layout = layout(&locked.lock);
     let path = &locked.path;
     let then = if locked.read_only { "`--locked` keeps them" } else { "recording new ones" };
     let text =
-        format!("the image digests in {path} are of layout {other}, not {LAYOUT}: not compared; {then}");
+        format!("the image digests in {path} are of layout {other}, not {layout}: not compared; {then}");
     session.reporter.report(Event::Note { text });
 }
 
 /// Removes digests of another layout, and returns it.
-fn forget(records: &mut LockMetadata) -> Option<u32> {
-    let other = records.layout.filter(|layout| *layout != LAYOUT)?;
+fn forget(lock: &mut Lock) -> Option<u32> {
+    let current = layout(lock);
+    let records = &mut lock.records;
+    let other = records.layout.filter(|layout| *layout != current)?;
     (records.content, records.layout, records.config, records.layers) = (None, None, None, Vec::new());
     Some(other)
 }
@@ -43,7 +46,7 @@ pub(crate) fn compare(
     let records = &locked.lock.records;
     let matrix = &Matrix::current().edition;
     let same_program = is_of_program(records, &agent);
-    if records.layout == Some(LAYOUT) {
+    if records.layout == Some(layout(&locked.lock)) {
         let differences = differences(&records.layers, &found.layers, same_program);
         let other_config =
             same_program && records.config.as_ref().is_some_and(|config| *config != found.config);
@@ -58,7 +61,7 @@ pub(crate) fn compare(
     let mut lock = locked.lock.clone();
     lock.records.agent = Some(agent);
     lock.records.matrix.clone_from(matrix);
-    lock.records.layout = Some(LAYOUT);
+    lock.records.layout = Some(layout(&lock));
     lock.records.config = Some(found.config);
     lock.records.layers = found.layers;
     if locked.read_only {
@@ -76,8 +79,8 @@ pub(crate) fn compare(
 }
 
 /// Whether the digests that a lock records are those of the image that this program builds from it.
-pub(crate) fn are_current(records: &LockMetadata) -> bool {
-    records.layout == Some(LAYOUT) && is_of_program(records, &sha256_hex(agent::AGENT))
+pub(crate) fn are_current(lock: &Lock) -> bool {
+    lock.records.layout == Some(layout(lock)) && is_of_program(&lock.records, &sha256_hex(agent::AGENT))
 }
 
 /// Whether digests were recorded with this agent and this matrix.
@@ -120,6 +123,7 @@ fn differences(recorded: &[LayerRecord], found: &[LayerRecord], same_program: bo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::lock::sample;
 
     fn layer(component: &str, diff_id: &str) -> LayerRecord {
         LayerRecord {
@@ -133,7 +137,7 @@ mod tests {
 
     #[test]
     fn digests_of_another_layout_are_forgotten_and_others_stay() {
-        let recorded = |layout| LockMetadata {
+        let records = |layout| LockMetadata {
             created: "2026-11-26T00:00:00Z".to_owned(),
             content: Some("c".to_owned()),
             layout,
@@ -141,14 +145,17 @@ mod tests {
             layers: vec![layer("system", "1")],
             ..LockMetadata::default()
         };
-        for kept in [Some(LAYOUT), None] {
-            let mut records = recorded(kept);
-            assert_eq!((forget(&mut records), records), (None, recorded(kept)));
+        for (schema, current) in [(2, 2), (3, 3)] {
+            let lock = |layout| Lock { schema, records: records(layout), ..sample::lock() };
+            for kept in [Some(current), None] {
+                let mut same = lock(kept);
+                assert_eq!((forget(&mut same), same), (None, lock(kept)));
+            }
+            let mut other = lock(Some(current - 1));
+            assert_eq!(forget(&mut other), Some(current - 1), "schema {schema}");
+            let created = records(None).created;
+            assert_eq!(other.records, LockMetadata { created, ..LockMetadata::default() });
         }
-        let mut records = recorded(Some(LAYOUT - 1));
-        assert_eq!(forget(&mut records), Some(LAYOUT - 1));
-        let created = recorded(None).created;
-        assert_eq!(records, LockMetadata { created, ..LockMetadata::default() });
     }
 
     #[test]

@@ -12,8 +12,10 @@ use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::report::in_step;
 use crate::workflow::assemble::{blocking, of_layer, whole_image};
+use crate::workflow::carried_evidence::keep_of_layout;
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
+use crate::workflow::evidence::EvidenceError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::session::Session;
 
@@ -37,12 +39,22 @@ impl LayerContent for Packed {
     }
 }
 
-/// Loads the image of a layout under a tag; returns it with the digest of its manifest.
+/// What was loaded.
+pub(crate) struct Imported {
+    /// The image.
+    pub(crate) image: ImageInfo,
+    /// The digest of its manifest.
+    pub(crate) digest: Digest,
+    /// Documents of evidence in the layout, whether they are kept or not.
+    pub(crate) statements: usize,
+}
+
+/// Loads the image of a layout under a tag, and keeps its evidence if that is wanted.
 pub(crate) async fn import_layout(
     session: &Session<'_>,
-    path: &Utf8Path,
+    (path, evidence): (&Utf8Path, bool),
     tag: &ImageRef,
-) -> Result<(ImageInfo, Digest), CommandError> {
+) -> Result<Imported, CommandError> {
     let layout = {
         let path = path.to_owned();
         blocking(move || LayoutImage::open(&path)).await??
@@ -52,6 +64,9 @@ pub(crate) async fn import_layout(
         let (path, wanted) = (path.to_owned(), wanted.to_owned());
         return Err(LayoutError::Machine { path, found: layout.architecture, wanted }.into());
     }
+    // Read before an engine has anything of a damaged layout.
+    let found = if evidence { layout.evidence()? } else { Vec::new() };
+    let statements = if evidence { found.len() } else { layout.evidence_count() };
     let text = format!("compare {} layers of {path} with their digests", layout.layers.len());
     let checked = in_step(&*session.reporter, STEP, text, checked_layers(&layout)).await?;
     disk_space::check_engine(session, checked.iter().map(|layer| layer.size).sum())?;
@@ -59,7 +74,11 @@ pub(crate) async fn import_layout(
     let image = load(session, &layout, checked, scratch.name()).await?;
     session.engine.tag(&image.id, &tag.to_string()).await?;
     scratch.remove().await?;
-    Ok((image, layout.digest))
+    if evidence && !keep_of_layout(&session.store, (&image.id, &layout.digest), found)? {
+        let why = "it is too large to be kept here".to_owned();
+        return Err(EvidenceError::Partial { image: layout.digest.to_string(), why }.into());
+    }
+    Ok(Imported { image, digest: layout.digest, statements })
 }
 
 /// The layers with the sizes of their tars, all of them compared before the engine gets the first one.

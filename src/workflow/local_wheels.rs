@@ -12,6 +12,7 @@ use crate::store::Store;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::locked_tools::tool_differences;
+use crate::workflow::older_lock::image_differences;
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 
@@ -85,7 +86,8 @@ impl LocalWheels {
     /// Every way in which a lock does not fit.
     pub(crate) fn differences(&self, old: &Lock, wanted: &BuildRequest) -> Vec<Difference> {
         let mut all = old.differences_from(&self.stack, &wanted.added);
-        all.extend(tool_differences(old, wanted.renews_tools));
+        all.extend(tool_differences(old, wanted.renews));
+        all.extend(image_differences(old, &self.stack, wanted.renews));
         all.extend(old.claims(&environment_of(&old.stack, &old.added)));
         for wheel in &self.given {
             let locked = old.local_wheels().find(|locked| locked.name == wheel.name);

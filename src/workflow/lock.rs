@@ -21,6 +21,7 @@ use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::lock_packages::resolved;
 use crate::workflow::locked_tools::current_tools;
+use crate::workflow::older_lock::{additions, image_differences};
 use crate::workflow::session::Session;
 use crate::workflow::source_build::{agree_to_compile, wheel_from_source};
 
@@ -74,10 +75,17 @@ pub(crate) async fn lock_for(
     let stale =
         || LockingError::Stale { file: path.to_string(), differences: differences.clone(), locked: true };
     match &old {
-        Some(old) if differences.is_empty() && !source.upgrade && source.upgrade_package.is_empty() => {
+        Some(old) if differences.is_empty() && keeps_everything(wanted) => {
             session.reporter.report(Event::Note {
                 text: format!("using the lock file of {}: {path}", old.records.created),
             });
+            if let Some(added) = additions(old, stack) {
+                let text = format!("it is of an earlier envforge: `envforge lock` adds {added}");
+                session.reporter.report(Event::Note { text });
+            }
+            if let Some(text) = lacks_ptxas(old, stack) {
+                session.reporter.report(Event::Warning { text });
+            }
             let base = base_of(session, stack, named, wanted, Some(old)).await?;
             let lock = old.clone().with_facts_of(stack);
             return Ok(LockedBuild { lock, path, base, new: false, read_only: source.locked, _guard: guard });
@@ -113,9 +121,38 @@ pub(crate) async fn lock_for(
         supplied.add_wheel(wheel);
     }
     let lock = resolve_lock(session, supplied, wanted, &base, kept).await?;
+    let lock = match &before {
+        // The versions of another tool were its versions already: its records stay.
+        Some(before) if wanted.preferred.is_some() && before.hash() == lock.hash() => Lock::clone(before),
+        _ => lock,
+    };
     report_index_changes(session, before.as_deref(), &lock);
+    if let Some(added) =
+        before.as_ref().filter(|old| old.schema < lock.schema).and_then(|old| additions(old, &lock.stack))
+    {
+        let text = format!("the lock file was of an earlier envforge: the new one adds {added}");
+        session.reporter.report(Event::Note { text });
+    }
     write_atomically(&path, lock.to_toml().as_bytes())?;
     Ok(LockedBuild { lock, path, base, new: true, read_only: false, _guard: guard })
+}
+
+/// Whether nothing asks for other versions than those of a lock file that fits.
+fn keeps_everything(wanted: &BuildRequest) -> bool {
+    !wanted.source.upgrade && wanted.source.upgrade_package.is_empty() && wanted.preferred.is_none()
+}
+
+/// Says that a lock made for other GPUs lacks the ptxas that Triton needs for this machine's.
+fn lacks_ptxas(lock: &Lock, stack: &Stack) -> Option<String> {
+    let ptxas = stack.ptxas.as_ref().filter(|_| lock.stack.ptxas.is_none())?;
+    let gpus: Vec<_> = ptxas.gpus.iter().map(ToString::to_string).collect();
+    Some(format!(
+        "the lock file is for other GPUs: Triton compiles nothing for {} in its image; `envforge lock --gpu {}` adds ptxas \
+         of CUDA {}",
+        gpus.join(", "),
+        gpus.join(" --gpu "),
+        ptxas.cuda
+    ))
 }
 
 /// Reports packages that come from another index than in the lock file before.
@@ -155,10 +192,11 @@ pub(crate) async fn resolve_lock(
     match kept {
         // Nothing that is downloaded changed: what was resolved stays.
         Some(old)
-            if wanted.source.upgrade_package.is_empty()
+            if keeps_everything(wanted)
                 && old.differs_from(&supplied.stack).is_empty()
                 && supplied.same_wheels(&old)
-                && old.added.same_packages(&wanted.added) =>
+                && old.added.same_packages(&wanted.added)
+                && image_differences(&old, &supplied.stack, wanted.renews).is_empty() =>
         {
             Ok(changed_around_packages(old, wanted))
         }
@@ -171,6 +209,25 @@ fn changed_around_packages(old: Lock, wanted: &BuildRequest) -> Lock {
     let environment = environment_of(&old.stack, &wanted.added);
     let records = LockMetadata { content: None, config: None, layers: Vec::new(), ..old.records.clone() };
     let (spec, added, tools) =
-        (wanted.spec.clone(), wanted.added.clone(), current_tools(&old, wanted.renews_tools));
+        (wanted.spec.clone(), wanted.added.clone(), current_tools(&old, wanted.renews));
     Lock { spec, added, tools, environment, records, ..old }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lock::sample;
+
+    #[test]
+    fn lock_for_other_gpus_names_the_command_that_adds_their_ptxas() {
+        let (mut lock, mut here) = (sample::lock(), sample::stack());
+        assert_eq!(lacks_ptxas(&lock, &here), None, "Triton's own has the target");
+        here.ptxas = Some(sample::ptxas());
+        let text = lacks_ptxas(&lock, &here).expect("the lock lacks it");
+        let gpus = sample::ptxas().gpus;
+        assert!(text.contains(&format!("Triton compiles nothing for {}", gpus[0])), "{text}");
+        assert!(text.contains(&format!("`envforge lock --gpu {}", gpus[0])), "{text}");
+        lock.stack.ptxas = Some(sample::ptxas());
+        assert_eq!(lacks_ptxas(&lock, &here), None, "the image has it");
+    }
 }

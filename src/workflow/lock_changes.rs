@@ -1,6 +1,7 @@
 //! How a new lock would differ from the one that is there. Nothing is written.
 
 use crate::model::lock::Change;
+use crate::model::request;
 use crate::settings::Settings;
 use crate::workflow::base::base_of;
 use crate::workflow::build_request::BuildRequest;
@@ -13,6 +14,7 @@ use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
+use crate::workflow::tool_lock::preferring;
 
 /// The lock there, and how a new one would differ.
 pub(crate) struct Proposed {
@@ -22,9 +24,18 @@ pub(crate) struct Proposed {
     pub(crate) changes: Vec<Change>,
 }
 
-pub(crate) async fn proposed(wanted: &BuildRequest, settings: &Settings) -> Result<Proposed, CommandError> {
+/// The changes that a new lock would make; `args` is the request of `lock`, whose `--from` may steer versions.
+pub(crate) async fn proposed(
+    wanted: &BuildRequest,
+    args: Option<&request::Lock>,
+    settings: &Settings,
+) -> Result<Proposed, CommandError> {
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
+    let wanted = &match args {
+        Some(args) => preferring(wanted, args, &stack, settings)?,
+        None => wanted.clone(),
+    };
     let session = Session::open(settings, Some(&wanted.source)).await?;
     let path = lock_path(settings, &stack, &wanted.source);
     let Some(old) = read_lock(&path)? else {

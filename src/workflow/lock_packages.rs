@@ -49,6 +49,7 @@ pub(crate) async fn resolved(
         stack: &stack,
         added: &wanted.added,
         previous,
+        preferred: wanted.preferred.as_ref().map(|tool| &tool.versions),
         fresh: &wanted.source.upgrade_package,
         renew: wanted.source.upgrade,
         local: &local,

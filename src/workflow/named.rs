@@ -1,7 +1,7 @@
 //! An image of the engine under the name to call it by.
 
 use crate::engine::ImageInfo;
-use crate::model::image::plan::UNVERIFIED;
+use crate::model::verdict::tag_policy::main_tag;
 
 /// An image of the engine.
 pub(crate) struct Named {
@@ -13,8 +13,7 @@ pub(crate) struct Named {
 /// An image under the tag to call it by: one that does not end in `-unverified` if there is one, or its short id. The tag says
 /// nothing of the image.
 pub(crate) fn named(image: ImageInfo) -> Named {
-    let tag = image.tags.iter().find(|tag| !tag.ends_with(UNVERIFIED)).or(image.tags.first());
-    Named { reference: tag.cloned().unwrap_or_else(|| short_id(&image.id)), image }
+    Named { reference: main_tag(&image.tags).cloned().unwrap_or_else(|| short_id(&image.id)), image }
 }
 
 /// The first 12 digits of an id, which engines take for it.
@@ -36,5 +35,14 @@ mod tests {
         assert_eq!(called(&[]), "0123456789ab");
         assert_eq!(called(&["x:1-unverified", "team:1"]), "team:1");
         assert_eq!(called(&["x:1-unverified"]), "x:1-unverified");
+        let moving = ["envforge/p:current", "envforge/p:current-unverified", "envforge/p:d0"];
+        assert_eq!(
+            (called(&moving), called(&moving[..2])),
+            ("envforge/p:d0".to_owned(), "envforge/p:current".to_owned())
+        );
+        assert_eq!(
+            called(&["envforge/p:current-unverified", "envforge/p:d0-unverified"]),
+            "envforge/p:d0-unverified"
+        );
     }
 }

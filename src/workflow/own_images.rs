@@ -4,6 +4,7 @@ use crate::engine::{ImageInfo, is_temporary};
 use crate::failure::{Exit, Failure};
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::request::ProjectOptions;
+use crate::model::verdict::tag_policy::is_moving;
 use crate::report::Event;
 use crate::settings::Settings;
 use crate::store::built_images::{built_at, built_from, last_used};
@@ -87,6 +88,8 @@ pub(crate) async fn listed_images(session: &Session<'_>) -> Result<Vec<ImageInfo
 fn without_temporary_tags(mut image: ImageInfo) -> Option<ImageInfo> {
     let before = image.tags.len();
     image.tags.retain(|tag| !is_temporary(tag));
+    // The first is the one to call it by.
+    image.tags.sort_by_key(|tag| is_moving(tag));
     (before == 0 || !image.tags.is_empty()).then_some(image)
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::failure::reason;
 use crate::model::index_address::IndexAddress;
 use crate::model::project::{
     Environment, FILE, Place, ProjectError, ProjectFile, Requirement, RequirementFiles, from_pyproject,
@@ -41,7 +42,7 @@ pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project
         Some(_) => CommandError::from(ProjectError::Unreadable {
             file: shown.clone(),
             named_by: "--project".to_owned(),
-            why: error.kind().to_string(),
+            why: reason(&error),
         }),
         None => error.into(),
     })?;

@@ -7,11 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::engine::ImageInfo;
-use crate::evidence::{
-    Envelope, PROVENANCE_TYPE, Provenance, PublicKey, SBOM_TYPE, Signer, SigningKey, is_ahead,
-};
+use crate::evidence::{PROVENANCE_TYPE, Provenance, PublicKey, SBOM_TYPE, Signer, SigningKey, is_ahead};
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
+use crate::model::verdict::tag_policy::main_tag;
 use crate::registry::{LARGEST_DOCUMENT, NewEvidence};
 use crate::report::Event;
 use crate::settings::KeyPurpose;
@@ -38,7 +37,7 @@ pub(crate) fn require_built_here(
     if lock.is_some_and(|lock| hash.as_deref() == Some(&lock.hash())) {
         return Ok(());
     }
-    let image = image.tags.first().unwrap_or(&image.id).clone();
+    let image = main_tag(&image.tags).unwrap_or(&image.id).clone();
     Err(EvidenceError::NotBuiltHere { image }.into())
 }
 
@@ -69,8 +68,7 @@ pub(crate) async fn attach_provenance(
             return Err(EvidenceError::TooLarge { image, what, size, limit: LARGEST_DOCUMENT }.into());
         }
     }
-    let signed = payloads
-        .map(|(predicate, payload)| NewEvidence { envelope: Envelope::sign(payload, key), predicate });
+    let signed = payloads.map(|(predicate, payload)| NewEvidence::signed(payload, predicate, key));
     let public = key.public();
     let created = provenance.issued.to_string();
     let mut notes = Vec::new();

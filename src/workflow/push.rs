@@ -134,7 +134,8 @@ pub(crate) async fn push_by_digest(
 
 /// Records what a registry has of an image from here: evidence is about such digests alone.
 fn remembered(session: &Session<'_>, image: &str, pushed: Pushed) -> Result<Pushed, CommandError> {
-    remember_pushed(&session.store, image, &pushed.digest)?;
+    let name = pushed.pinned_reference().map(|name| format!("{}/{}", name.registry(), name.repository()));
+    remember_pushed(&session.store, image, (&pushed.digest, name.as_deref()))?;
     Ok(pushed)
 }
 

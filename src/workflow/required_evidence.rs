@@ -1,6 +1,7 @@
 //! What proves an image for this machine, here or by a trusted key, and `[policy] require-evidence`, which asks for it.
 #![expect(clippy::disallowed_methods, reason = "asks the clock how old evidence is")]
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -21,6 +22,7 @@ use crate::settings::{KeyPurpose, ProvenOn, RequiredEvidence};
 use crate::store::built_images::pushed_digests;
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::{EvidenceError, is_unknown, subject_of, trusted_keys};
+use crate::workflow::kept_evidence::kept;
 use crate::workflow::proven::{lock_of_build, reports_of};
 use crate::workflow::session::Session;
 
@@ -107,7 +109,8 @@ pub(crate) async fn proven_by_key(
     session: &Session<'_>,
     image: &ImageInfo,
 ) -> Result<Option<ProvenBy>, CommandError> {
-    if session.settings.trust.keys.is_empty() || image.digests.is_empty() {
+    let may_be = !image.digests.is_empty() || !pushed_digests(&session.store, &image.id)?.is_empty();
+    if session.settings.trust.keys.is_empty() || !may_be {
         return Ok(None);
     }
     let here = RequiredEvidence::default();
@@ -152,7 +155,9 @@ async fn proven_for(
     wanted: &Wanted,
 ) -> Result<ForThisMachine, CommandError> {
     let (matrix, now) = (Matrix::current(), Timestamp::now());
-    let mut reasons: Vec<String> = match admit(&of_this_machine(session, image)?, wanted, matrix, now) {
+    // The agent of a run of this machine is envforge's own.
+    let own = Wanted { agents: BTreeSet::new(), ..wanted.clone() };
+    let mut reasons: Vec<String> = match admit(&of_this_machine(session, image)?, &own, matrix, now) {
         Admission::Admitted(proofs) => {
             let known = proofs.into_iter().map(|(known, _)| known).collect();
             return Ok(ForThisMachine::Proven(ProvenBy::ThisMachine(known)));
@@ -168,7 +173,27 @@ async fn proven_for(
     if signers.is_empty() {
         reasons.push("evidence: `[trust] keys` names no key".to_owned());
     } else if names.is_empty() {
-        reasons.push("evidence: the image comes from no registry".to_owned());
+        // It came in a layout, and its evidence with it.
+        let mut found = Vec::new();
+        for digest in &digests {
+            let of_digest = Collection::by(&signers, &kept(&session.store, digest)?, digest, now);
+            match admit(&of_digest, wanted, matrix, now) {
+                Admission::Admitted(proofs) => {
+                    let known = proofs.into_iter().map(|(known, _)| known).collect();
+                    return Ok(ForThisMachine::Proven(ProvenBy::Key(known)));
+                }
+                Admission::Refused(why) => {
+                    found.extend(why.into_iter().map(|why| format!("evidence kept here: {why}")));
+                }
+            }
+        }
+        if found.is_empty() {
+            found.push(
+                "evidence: the image comes from no registry, and none came with it (`import --evidence`)"
+                    .to_owned(),
+            );
+        }
+        reasons.append(&mut found);
     }
     let end = tokio::time::Instant::now() + DEADLINE;
     for name in names.iter().filter(|_| !signers.is_empty()) {
@@ -192,7 +217,8 @@ async fn proven_for(
                     list.skipped.join("; ")
                 ));
             }
-            Ok(InRegistry { digest, found, .. }) => {
+            Ok(InRegistry { digest, mut found, .. }) => {
+                found.extend(kept(&session.store, &digest)?);
                 match admit(&Collection::by(&signers, &found, &digest, now), wanted, matrix, now) {
                     Admission::Admitted(proofs) => {
                         let known = proofs.into_iter().map(|(known, _)| known).collect();
@@ -248,11 +274,15 @@ pub(crate) async fn subject_here(
     subject_of(&session.registry, name, (&image.id, &digests), machine).await
 }
 
-/// The digests under which registries have the image, as far as this machine pulled or pushed it.
-fn known_digests(session: &Session<'_>, image: &ImageInfo) -> Result<Vec<Digest>, CommandError> {
+/// The digests under which registries have the image, as far as this machine pulled or pushed it, or loaded it from a layout.
+pub(crate) fn known_digests(session: &Session<'_>, image: &ImageInfo) -> Result<Vec<Digest>, CommandError> {
     let digest = |text: &String| text.parse::<ImageRef>().ok()?.digest().cloned();
     let mut known: Vec<Digest> = image.digests.iter().filter_map(digest).collect();
-    known.extend(pushed_digests(&session.store, &image.id)?);
+    for digest in pushed_digests(&session.store, &image.id)? {
+        if !known.contains(&digest) {
+            known.push(digest);
+        }
+    }
     Ok(known)
 }
 
@@ -281,6 +311,7 @@ fn wanted(session: &Session<'_>, required: &RequiredEvidence) -> Result<Wanted, 
         exact_driver: false,
         level: required.level().max(Level::Quick),
         max_age,
+        agents: session.settings.policy.agents.clone().unwrap_or_default(),
     };
     if required.gpu() == ProvenOn::Any {
         return Ok(any);

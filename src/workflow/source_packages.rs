@@ -65,8 +65,14 @@ pub(crate) async fn wheels_of_sources(
         let recipe = package_build(lower.lock, locked).recipe;
         requires.extend(recipe.into_iter().flat_map(|recipe| recipe.build_wheels.clone()));
         let added = UserAdditions { python: requires, allow_source: Vec::new(), ..request.added.clone() };
-        let asked =
-            PackageRequest { added: &added, previous: Some(lower.lock), fresh: &[], built: &[], ..*request };
+        let asked = PackageRequest {
+            added: &added,
+            previous: Some(lower.lock),
+            preferred: None,
+            fresh: &[],
+            built: &[],
+            ..*request
+        };
         let resolved = resolve_packages(tools, &asked).await.map_err(|cause| SourceError::BuildRequires {
             archive: locked.file.clone(),
             cause: Box::new(cause),

@@ -9,7 +9,7 @@ use crate::agent::needed_glibc;
 use crate::engine::{EngineError, ImageInfo, PullRequest};
 use crate::model::compat::Matrix;
 use crate::model::image::libc::{Libc, libc_of, libc_paths};
-use crate::model::image::plan::UNVERIFIED;
+use crate::model::image::plan::{LOCK_LABEL, NAME_LABEL, UNVERIFIED};
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::request::{LockOptions, TargetOptions};
@@ -33,9 +33,6 @@ use crate::workflow::provenance::signed_origin;
 use crate::workflow::session::Session;
 use crate::workflow::tags::by_own_name;
 use crate::workflow::target::{options, target};
-
-const LABEL_LOCK: &str = "io.envforge.lock";
-const LABEL_NAME: &str = "io.envforge.name";
 
 /// The image that was named; one that is no spec of ours is pulled if the engine does not have it.
 pub(crate) async fn found(session: &Session<'_>, name: &str) -> Result<Named, CommandError> {
@@ -163,7 +160,7 @@ pub(crate) async fn provenance(
     file: Option<&Utf8Path>,
     image: &ImageInfo,
 ) -> Result<Provenance, CommandError> {
-    let label = image.labels.get(LABEL_LOCK);
+    let label = image.labels.get(LOCK_LABEL);
     let lock = match (file, label) {
         (Some(file), _) => {
             let path = session.settings.paths.current_dir.join(file);
@@ -235,7 +232,7 @@ async fn is_ours(session: &Session<'_>, lock: &Lock, image: &ImageInfo) -> Resul
         return Ok(lock.hash() == hash);
     }
     // Only what this machine's own state folder says of the content counts, not a lock that came with the image.
-    let kept = image.labels.get(LABEL_LOCK).and_then(|label| known_lock(&session.store, label));
+    let kept = image.labels.get(LOCK_LABEL).and_then(|label| known_lock(&session.store, label));
     let Some(kept) = kept else { return Ok(false) };
     let Some(recorded) = kept.records.content else { return Ok(false) };
     // The content digest leaves out the agent's layer, variables and commands: where the configuration is recorded it decides.
@@ -253,7 +250,7 @@ async fn is_ours(session: &Session<'_>, lock: &Lock, image: &ImageInfo) -> Resul
 /// Writes the versions that the labels name as an expectation file; empty without labels.
 fn labels_say(image: &ImageInfo) -> String {
     let mut text = ExpectationText::default();
-    let spec = image.labels.get(LABEL_NAME).and_then(|name| spec_of(name));
+    let spec = image.labels.get(NAME_LABEL).and_then(|name| spec_of(name));
     let Some(spec) = spec else { return String::new() };
     let product = Matrix::current().product(&spec.name);
     let framework = product.filter(|product| product.package.is_some()).map(|product| &product.framework);

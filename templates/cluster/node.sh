@@ -1,5 +1,6 @@
 # What `envforge verify --on` runs on each node, with bash. Before these lines stand its values (nonce, image, digest of the agent, level,
-# seconds); after them, the agent in base64. Standard input stays open as long as the caller lives: its end ends this.
+# seconds); after them, the agent in base64. Standard input stays open as long as the caller lives. Its end ends this, but
+# not with watched=no, where no caller waits.
 #
 # Prints one line when a stage begins and one line for the report. Every value is a word; texts are in base64.
 umask 077 # On a node of several users nobody else reads an image or starts a program of it.
@@ -52,7 +53,8 @@ bounded() { # SECONDS COMMAND...: in the background, so that a signal is handled
 }
 
 clean() {
-    trap - TERM INT HUP
+    # A second signal, from Slurm or from the end of the input, leaves no container behind; children ignore it, too.
+    trap '' TERM INT HUP
     [ -z "$watch" ] || kill "$watch" 2>/dev/null
     [ -z "$child" ] || kill "$child" 2>/dev/null
     # Ending the client does not end its container.
@@ -111,7 +113,7 @@ check() {
 main() {
     local carried
     trap clean EXIT
-    trap 'exit 143' TERM INT HUP
+    trap 'trap "" TERM INT HUP; exit 143' TERM INT HUP
     stage start
     if ! work=$(mktemp -d "${TMPDIR:-/tmp}/envforge-verify.XXXXXX" 2>&1); then
         carried=$work work= code=1
@@ -132,9 +134,11 @@ main() {
         exit 1
     fi
     # The caller is gone when its end of the pipe is closed.
-    (while read -r -u 3 _; do :; done; kill -TERM $$) >/dev/null 2>&1 &
-    watch=$!
-    disown
+    if [ "$watched" = yes ]; then
+        (while read -r -u 3 _; do :; done; kill -TERM $$) >/dev/null 2>&1 &
+        watch=$!
+        disown
+    fi
     gpus >"$work/gpus"
     GPUS=${SLURM_STEP_GPUS:-${SLURM_JOB_GPUS:-}}
     [ -n "$GPUS" ] || [ ! -s "$work/gpus" ] || GPUS=all

@@ -121,6 +121,8 @@ class Content:
 def serve(content):
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body are two writes: with Nagle's algorithm each answer waits for an acknowledgement.
+        disable_nagle_algorithm = True
 
         def do_GET(self):
             path = self.path.split("?")[0].removeprefix("/v2/bench/").replace("%3A", ":")
@@ -161,13 +163,13 @@ def by_securesystemslib(file, key):
     from securesystemslib.dsse import Envelope
     from securesystemslib.signer import SSlibKey
 
-    public = SSlibKey.from_crypto(serialization.load_pem_public_key(pathlib.Path(key).read_bytes()), keyid="")
+    public = SSlibKey.from_crypto(serialization.load_pem_public_key(pathlib.Path(key).read_bytes()))
     kinds = []
-    for found in json.loads(pathlib.Path(file).read_text())["found"]:
-        one = found.get("envelope", found)
+    for found in json.loads(pathlib.Path(file).read_text())["envelopes"]:
+        one = found["envelope"]
         for signature in one["signatures"]:
-            # It names signatures in hexadecimal and by a key id.
-            signature.setdefault("keyid", "")
+            # It tries a key only on signatures of its id, which cosign leaves empty.
+            signature["keyid"] = public.keyid
         Envelope.from_dict(one).verify([public], 1)
         kinds.append(json.loads(base64.b64decode(one["payload"]))["predicateType"])
     print(f"securesystemslib verified {len(kinds)} envelopes: {', '.join(sorted(set(kinds)))}")

@@ -19,7 +19,8 @@ const SECRET: &str = "hunter2-of-the-build-host";
 /// What an interpreter with a good framework answers the agent's script.
 const ANSWERS: &str = "python=3.11\nversion=2.8.0+cu128\ncuda=12.8\ncudnn=91002\nnccl=2.27.3\ntriton=3.4.0\nflags=sm_70 sm_90 sm_120\nend=\n";
 const EXPECT: &str = "framework=torch\nversion=2.8.0+cu128\ncuda=12.8\ncudnn=9.10.2.21\nnccl=2.27.3\ntriton=3.4.0\narch=7.0\narch=9.0\n\
-     arch=12.0\ntarget=9.0\nnvcc=12.8\nnvcc-target=9.0\n";
+     arch=12.0\ntarget=9.0\nnvcc=12.8\nnvcc-target=9.0\nlogin-path=yes\nrdma=yes\n\
+     ptxas=TRITON_PTXAS_PATH\nptxas-target=12.1\n";
 const DISTRIBUTIONS: [&str; 7] = [
     "nvidia-cuda-runtime-cu12==12.8.90",
     "nvidia-cuda-nvrtc-cu12==12.8.93",
@@ -40,6 +41,10 @@ const LIBRARIES: [(&str, &str, &str); 8] = [
     ("torch/lib/libtorch_cuda.so", "fake_image.c", "-DARCH=90"),
     ("torch/lib/libc10.so", "fake_image.c", "-Wl,-soname,libc10.so"),
 ];
+/// The ptxas that the image brings for Triton.
+const PTXAS: &str = "opt/env/lib/python3.11/site-packages/nvidia/cuda_nvcc/bin/ptxas";
+const VERBS: &str = "usr/lib/libibverbs.so.1";
+const PROFILE: &str = "etc/profile.d/zz-envforge.sh";
 const PARTS: [&str; 6] = ["graph", "ops", "cnn", "adv", "heuristic", "engines_runtime_compiled"];
 
 /// Compiles a library.
@@ -80,7 +85,8 @@ struct Tree {
 
 impl Tree {
     fn good() -> Self {
-        let tree = Self { folder: tempfile::tempdir().expect("a folder"), variables: Vec::new() };
+        let variables = vec![("TRITON_PTXAS_PATH", format!("/{PTXAS}"))];
+        let tree = Self { folder: tempfile::tempdir().expect("a folder"), variables };
         let outside = tree.outside();
         let mut expect = EXPECT.to_owned();
         for distribution in DISTRIBUTIONS {
@@ -107,6 +113,10 @@ impl Tree {
             outside.display()
         );
         tree.write("usr/local/cuda/bin/nvcc", &nvcc);
+        tree.write(
+            PTXAS,
+            "#!/bin/sh\n[ \"$1\" = --version ] && echo release 12.9, || printf '\\177ELF' >\"$4\"\n",
+        );
         for (library, source, flags) in LIBRARIES {
             compile(source, flags, &tree.package(library));
         }
@@ -116,6 +126,17 @@ impl Tree {
             fs_err::copy(library, part).expect("copied");
         }
         extension(&tree, "int start(void) { return 0; }");
+        compile("fake_image.c", "", &tree.root().join(VERBS));
+        tree.write("usr/lib/libibverbs/libmlx5-rdmav34.so", "");
+        tree.write("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+        tree.write("sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
+        let root = tree.root();
+        let profile = format!(
+            "export PATH=/usr/bin:/bin\nfor file in {}/etc/profile.d/*.sh; do . \"$file\"; done\n",
+            root.display()
+        );
+        tree.write("etc/profile", &profile);
+        tree.write(PROFILE, &format!("export PATH={}/opt/env/bin:/usr/bin:/bin\n", root.display()));
         tree.shared("of b");
         tree.write("home/dev/.profile", "");
         tree.modes();
@@ -144,8 +165,12 @@ impl Tree {
     /// The image's user may write to its home and to nothing else.
     fn modes(&self) {
         let modes = [("..", 0o755), ("", 0o755), ("home/dev", 0o777), ("opt/env", 0o755)];
-        let programs =
-            [("../agent", 0o755), ("opt/env/bin/python", 0o755), ("usr/local/cuda/bin/nvcc", 0o755)];
+        let programs = [
+            ("../agent", 0o755),
+            ("opt/env/bin/python", 0o755),
+            ("usr/local/cuda/bin/nvcc", 0o755),
+            (PTXAS, 0o755),
+        ];
         for (path, mode) in modes.into_iter().chain(programs) {
             let permissions = std::fs::Permissions::from_mode(mode);
             fs_err::set_permissions(self.root().join(path), permissions).expect("mode");
@@ -205,7 +230,7 @@ fn answers(tree: &mut Tree, old: &str, new: &str) {
 }
 
 /// The check, and what makes it fail.
-const BREAKS: [(&str, Break); 27] = [
+const BREAKS: [(&str, Break); 30] = [
     ("framework-version", |tree| answers(tree, "version=2.8.0", "version=2.7.1")),
     ("framework-cuda", |tree| answers(tree, "cuda=12.8", "cuda=12.6")),
     ("cudnn-version", |tree| answers(tree, "cudnn=91002", "cudnn=91001")),
@@ -243,6 +268,8 @@ const BREAKS: [(&str, Break); 27] = [
         tree.write("usr/local/cuda/lib64/stubs/libcuda.so", "a stub");
         tree.variables.push(("LD_LIBRARY_PATH", "/usr/local/cuda/lib64/stubs".to_owned()));
     }),
+    ("login-shell", |tree| tree.write(PROFILE, "")),
+    ("nccl-network", |tree| fs_err::remove_file(tree.root().join(VERBS)).expect("removed")),
     ("user", |tree| {
         let open = std::fs::Permissions::from_mode(0o777);
         fs_err::set_permissions(tree.root().join("opt/env"), open).expect("mode");
@@ -250,6 +277,7 @@ const BREAKS: [(&str, Break); 27] = [
     ("compiler", |tree| tree.write("../include/Python.h", "#error no headers\n")),
     ("nvcc-version", |tree| tree.write("../release", "Cuda compilation tools, release 12.6, V12.6.85\n")),
     ("nvcc", |tree| tree.write("../runtime", "12060\n")),
+    ("triton-ptxas", |tree| tree.write(PTXAS, "#!/bin/sh\necho release 12.8,\n[ \"$1\" = --version ]\n")),
     ("leftovers", |tree| tree.write("etc/machine-id", "0123456789abcdef\n")),
     ("secrets", |tree| tree.write("etc/netrc", SECRET)),
 ];

@@ -294,3 +294,26 @@ fn push_diff_and_stop_alone_outside_a_project_say_what_is_missing() {
     assert_message(&scene.program.run(&["diff", SPEC]), 2, &[missing]);
     assert_message(&scene.program.run(&["stop"]), 1, &["no container", "running for this directory"]);
 }
+
+/// The first build takes ten minutes; what is refused after it was known before.
+#[test]
+fn shell_refuses_what_was_typed_before_it_builds_an_image() {
+    let scene = Scene::new(GpuDaemon { tags: Vec::new(), ..cdi(String::new()) }, &lock());
+    for (options, why) in [
+        (&["--data", "/nothing/here"][..], "cannot mount `/nothing/here`: no such file or directory"),
+        (&["--mount", "/nothing/here:/x"], "cannot mount `/nothing/here`"),
+        (&["--env-file", "none.env"], "none.env`: no such file or directory"),
+        (&["--port", "a:b"], "--port"),
+        (&["--name", "a b"], "--name"),
+        (&["--memory", "much"], "--memory"),
+        (&["--env", "A-B=1"], "A-B"),
+        (&["--gpus", "none", "--require-gpu"], "--gpus none"),
+        (&["--jupyter", "--network", "host"], "--insecure"),
+    ] {
+        let run = scene.program.run(&[&["shell"][..], options, &["pytorch-cuda:2.7-cu128"]].concat());
+        assert_eq!(run.code, 125, "{options:?}: {}", run.stderr);
+        assert!(run.stderr.contains(why), "{options:?}: {}", run.stderr);
+        assert!(!run.stderr.contains("building it first"), "{options:?}: {}", run.stderr);
+    }
+    assert!(!scene.requests.contain("/containers/create"), "nothing was begun");
+}

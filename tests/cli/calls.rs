@@ -93,7 +93,7 @@ fn path_that_is_no_project_is_a_usage_error() {
         (&["shell", ".", "--", "true"], 125),
         (&["shell", "/tmp", "--", "true"], 125),
     ] {
-        assert_message(&scene.program.run(args), code, &["invalid image reference `", "`NAME:TAG`"]);
+        assert_message(&scene.program.run(args), code, &["invalid image reference `"]);
     }
     // A folder whose name can be an image's is none: the engine is asked.
     let run = scene.program.run(&["inspect", "empty"]);

@@ -157,6 +157,9 @@ fn licenses_are_those_of_the_policy() {
 #[test]
 fn copied_crates_of_the_release_agent_compile() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/release-agent.sh");
-    let run = Command::new("sh").args([script, "--check"]).output().expect("sh starts");
+    let mut command = Command::new("sh");
+    // .ci/run lints what cargo compiles; the copies are without the lints' configuration.
+    command.args([script, "--check"]).env_remove("RUSTC_WORKSPACE_WRAPPER");
+    let run = command.output().expect("sh starts");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }

@@ -275,6 +275,17 @@ fn explain_matches_known_messages_only() {
 }
 
 #[test]
+fn explain_of_a_file_that_is_not_there_is_an_error() {
+    for (name, why) in
+        [("./train", "no such file or directory"), ("slurm-1.out", "no such"), ("/tmp", "is a directory")]
+    {
+        let run = crate::envforge(&["doctor", "--explain", name]);
+        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{}", run.stderr);
+        assert!(run.stderr.contains(name) && run.stderr.contains(why), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn explain_marks_the_lines_of_a_log() {
     let program = program();
     let log = "epoch 1\nRuntimeError: CUDA error: no kernel image is available for execution on the device\nepoch 2\n";

@@ -2,6 +2,7 @@
 
 use crate::assert_message;
 use crate::evidence::{Place, assert_answer, with_driver, write_key};
+use crate::gpu_daemon::GpuDaemon;
 use crate::memory_registry::Habits;
 use crate::program::Run;
 use crate::verify::{H200, SPEC, Scene, cdi, lock, report};
@@ -83,6 +84,46 @@ fn shell_starts_only_what_was_proven_here_or_by_a_trusted_key() {
     place.registry.content().broken = Some(503);
     let run = shell(&puller, &place.image);
     assert!(is_refused(&run) && run.stderr.contains("not known"), "{run:?}");
+}
+
+/// What `import --evidence` leaves behind proves an image where no registry is reached, by the same keys.
+#[test]
+fn evidence_that_came_with_an_image_counts_without_a_registry() {
+    let place = Place::new(Habits::default());
+    let tester = place.tester(passed());
+    assert_answer(&tester.verify(&["--attest", "--key", "key.pem"]), 0, &["attested"]);
+    let node = Place::node();
+    assert_eq!(node.run(&["evidence", &place.image, "--save", "torch.evidence"]).code, 0);
+    let saved = std::fs::read(node.path("torch.evidence")).expect("saved");
+    place.registry.content().broken = Some(503);
+
+    let digest = place.image.split_once("@sha256:").expect("pinned").1;
+    let id = place.id.trim_start_matches("sha256:").to_owned();
+    let importer = Scene::new(GpuDaemon { id: id.clone(), digests: Vec::new(), ..cdi(passed()) }, &lock());
+    std::fs::remove_dir_all(importer.program.path("state/built-images")).expect("ours");
+    write_key(&importer.program, "lab.pub", include_str!("../fixtures/evidence/p256.pub"), 0o644);
+    let key = importer.program.path("lab.pub");
+    configure(&importer, &format!("{POLICY}[trust]\nkeys = [{{ file = '{}' }}]\n", key.display()));
+    let run = shell(&importer, "team/torch:1-unverified");
+    assert!(is_refused(&run) && run.stderr.contains("none came with it"), "{run:?}");
+    let write = |folder: &str, name: &str, bytes: &[u8]| {
+        let folder = importer.program.path("state").join(folder);
+        std::fs::create_dir_all(&folder).expect("ours");
+        std::fs::write(folder.join(name), bytes).expect("ours");
+    };
+    write("evidence-of-images", digest, &saved);
+    // About another image than the one that was imported, as far as this machine knows.
+    assert!(is_refused(&shell(&importer, "team/torch:1-unverified")));
+    write("pushed-images", &id, format!("sha256:{digest}\n").as_bytes());
+    let run = shell(&importer, "team/torch:1-unverified");
+    assert!(!is_refused(&run), "{run:?}");
+    // The same file for another image: its statements name theirs.
+    let other = "0".repeat(64);
+    let forged = String::from_utf8(saved).expect("JSON").replace(digest, &other);
+    write("evidence-of-images", &other, forged.as_bytes());
+    write("pushed-images", &id, format!("sha256:{other}\n").as_bytes());
+    let run = shell(&importer, "team/torch:1-unverified");
+    assert!(is_refused(&run) && run.stderr.contains("about another image"), "{run:?}");
 }
 
 #[test]

@@ -66,6 +66,71 @@ fn each_format_names_the_pushed_image_in_some_kilobytes() {
     assert_eq!(program.run(&[&again[..], &["--force"]].concat()).code, 0);
 }
 
+/// The project's own code goes with the files of tools that mount the project, and nothing of the user's is overwritten.
+#[test]
+fn code_of_a_project_goes_with_compose_and_devcontainer() {
+    let program = project();
+    let pyproject = "[project]\nname = 'p'\nversion = '1'\n[project.scripts]\np-train = 'p:main'\n";
+    std::fs::create_dir_all(program.path("src/p")).expect("ours");
+    std::fs::write(program.path("src/p/__init__.py"), "").expect("ours");
+    std::fs::write(program.path("pyproject.toml"), pyproject).expect("ours");
+    let export = |format: &str, folder: &str, more: &[&str]| {
+        let image = reference();
+        program.run(&[&["export", format, folder, "--image", &image], more].concat())
+    };
+    let read = |path: &str| std::fs::read_to_string(program.path(path)).expect(path);
+    assert_eq!(export("compose", "deploy/dev", &[]).code, 0);
+    let compose = read("deploy/dev/compose.yaml");
+    for line in [
+        "\"${PROJECT:-../..}:/workspace\"",
+        "./project-code:/envforge/project:ro",
+        "PYTHONPATH=/envforge/project",
+    ] {
+        assert!(compose.contains(line), "{line}: {compose}");
+    }
+    assert_eq!(read("deploy/dev/project-code/site/__editable__.p-1.pth"), "/workspace/src\n");
+    assert!(read("deploy/dev/project-code/bin/p-train").contains("from p import main"));
+    std::fs::create_dir_all(program.path(".devcontainer/project-code")).expect("ours");
+    std::fs::write(program.path(".devcontainer/project-code/mine"), "").expect("ours");
+    assert_message(
+        &export("devcontainer", ".devcontainer", &["--force"]),
+        2,
+        &["project-code` is not empty"],
+    );
+    std::fs::remove_dir_all(program.path(".devcontainer")).expect("ours");
+    assert_eq!(export("devcontainer", ".devcontainer", &[]).code, 0);
+    let devcontainer = read(".devcontainer/devcontainer.json");
+    assert!(
+        devcontainer.contains("${localWorkspaceFolder}/.devcontainer/project-code,target=/envforge/project"),
+        "{devcontainer}"
+    );
+    // A file of the tool cannot name a directory outside of the one it opens.
+    let outside = tempfile::tempdir().expect("a folder");
+    let outside = outside.path().join("x");
+    let run = export("devcontainer", outside.to_str().expect("UTF-8"), &[]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("export to a directory of the project"), "{}", run.stderr);
+    // Without it the files are those of before.
+    let text = read("envforge.toml").replace("schema = 1\n", "schema = 1\nproject = \"none\"\n");
+    std::fs::write(program.path("envforge.toml"), text).expect("ours");
+    assert_eq!(export("compose", "deploy/none", &[]).code, 0);
+    let compose = read("deploy/none/compose.yaml");
+    assert!(!compose.contains("PYTHONPATH") && compose.contains("${PROJECT:-.}:/workspace"), "{compose}");
+    // `editable` without a project is a mistake of the file.
+    let text = read("envforge.toml").replace("\"none\"", "\"editable\"");
+    std::fs::write(program.path("envforge.toml"), text).expect("ours");
+    std::fs::write(program.path("pyproject.toml"), "[tool.ruff]\n").expect("ours");
+    let refused = export("compose", "deploy/refused", &[]);
+    assert_message(
+        &refused,
+        2,
+        &["`project = \"editable\"`, but pyproject.toml has neither `[project]` nor `[tool.poetry]`"],
+    );
+    let text = read("envforge.toml").replace("\"editable\"", "\"install\"");
+    std::fs::write(program.path("envforge.toml"), text).expect("ours");
+    assert_message(&program.run(&["plan"]), 2, &["invalid value `install`", "use `editable`"]);
+}
+
 /// Every node of the fixture's kinds that the matrix says yes to, and no other.
 #[test]
 fn kubernetes_base_names_the_image_and_the_nodes_that_run_it() {

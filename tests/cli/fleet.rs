@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::evidence::{Place, assert_answer, with_driver};
 use crate::fake_nodes::{FakeNodes, IMAGE};
+use crate::memory_registry::Habits;
 use crate::program::{Program, Run};
+use crate::verify::{H200, SPEC, lock, report};
 use crate::{assert_message, program};
 
 fn scene() -> (Program, FakeNodes) {
@@ -221,11 +224,24 @@ fn parallel_gives_each_node_a_job_of_its_own() {
     assert_eq!(order, ["srun", "docker", "srun", "docker", "srun", "docker"], "{calls}");
 }
 
-/// Ctrl-C ends `srun` in order and cancels the job; no launcher, container or folder stays.
+/// Ctrl-C ends the input of `srun`, which ends its nodes in order, and cancels the job; no launcher, container or folder stays.
 #[test]
 fn interrupt_leaves_no_job() {
+    interrupted(false);
+}
+
+/// A `srun` that does not end by itself is signalled, and nodes still remove what they made.
+#[test]
+fn interrupt_ends_a_job_that_does_not_end_by_itself() {
+    interrupted(true);
+}
+
+fn interrupted(is_deaf: bool) {
     let (program, nodes) = scene();
     nodes.idle(2, "");
+    if is_deaf {
+        nodes.write("deaf", "");
+    }
     nodes.fault("node1", "hang");
     nodes.fault("node2", "hang");
     let args = ["verify", IMAGE, "--on", "slurm", "--deadline", "60"];
@@ -237,7 +253,7 @@ fn interrupt_leaves_no_job() {
     }
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     assert_eq!(child.wait().expect("a child of ours").code(), Some(130));
-    assert_eq!(nodes.read("ended"), "ended\n");
+    assert_eq!(nodes.read("ended"), if is_deaf { "ended\n" } else { "" });
     assert_eq!(nodes.calls("scancel"), [" scancel --quiet --me 7"]);
     let end = Instant::now() + Duration::from_secs(10);
     loop {
@@ -249,6 +265,52 @@ fn interrupt_leaves_no_job() {
         assert!(Instant::now() < end, "{left} folders, {removed} containers removed");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A cluster that is never idle: a job for each node, whose answer is read from files.
+#[test]
+fn busy_nodes_are_left_a_job_and_merged_later() {
+    let (program, nodes) = scene();
+    nodes.idle(2, "node3|gpu*|allocated|gpu:h200:2|||none\nnode4|gpu*|mixed|gpu:h200:2|||none\nnode5|gpu*|drained|gpu:h200:2|root|2026-11-22T10:00:00|Xid 79\n");
+    nodes.fault("node3", "failed");
+    nodes.write("refuse-node4", "");
+    // The name of a file is a pattern for Slurm.
+    let reports = program.path("the reports 50%n");
+    let reports = reports.to_str().expect("UTF-8");
+    let run =
+        program.run(&["verify", IMAGE, "--on", "slurm", "--as-they-free", reports, "--", "--account=ml"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(
+        run.stdout,
+        format!(
+            "not run: node5: drained: Xid 79 (root, 2026-11-22T10:00:00)\n\
+             not run: node4: Batch job submission failed: Invalid qos\n\
+             submitted 3 jobs for node[1-3]; `squeue --me --name=envforge-verify` shows those that wait\n\
+             their answer: envforge verify --merge '{reports}'\n"
+        )
+    );
+    for call in nodes.calls("sbatch") {
+        assert!(call.contains(" --exclusive ") && call.contains(" --gpus-per-node=2 "), "{call}");
+        assert!(call.contains(" --nice=100000 ") && call.ends_with(" --account=ml"), "{call}");
+    }
+    assert!(nodes.calls("scancel").is_empty());
+    let merged = program.run(&["verify", "--merge", reports, "--json"]);
+    assert_eq!(merged.code, 1, "{}", merged.stderr);
+    assert_rows(
+        &rows(&json(&merged)),
+        &["node3: failed ", "node4: no-report watch no report in its file", "node1: ok", "node2: ok"],
+    );
+    // A node that was named and has no job counts; an earlier report stays.
+    let named =
+        program.run(&["verify", IMAGE, "--on", "slurm:node[1,4]", "--as-they-free", reports, "--json"]);
+    assert_eq!(named.code, 3, "{}", named.stderr);
+    let report = json(&named);
+    assert_eq!(report["jobs"][0]["job"], 1, "{report}");
+    assert_eq!(report["not_run"][0]["node"], "node4", "{report}");
+    // No job stays for which nobody will read a report.
+    std::fs::write(program.path("file"), "").expect("ours");
+    let run = program.run(&["verify", IMAGE, "--on", "slurm", "--as-they-free", "file"]);
+    assert_message(&run, 2, &["cannot write reports to `"]);
 }
 
 #[test]
@@ -341,6 +403,17 @@ fn logs(program: &Program, nodes: &FakeNodes) -> String {
     let run = ask(program, "slurm", &[]);
     assert!(run.code < 2, "{}", run.stderr);
     nodes.read("log")
+}
+
+/// `nodes.html` of four nodes, one of them bad.
+pub(crate) fn example_page() -> Program {
+    let (program, nodes) = scene();
+    nodes.idle(4, "");
+    nodes.fault("node2", "failed");
+    std::fs::write(program.path("all.log"), logs(&program, &nodes)).expect("ours");
+    let run = program.run(&["verify", "--merge", "all.log", "--html", "nodes.html"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    program
 }
 
 #[test]
@@ -517,9 +590,57 @@ fn drain_prints_the_command_for_faults_that_are_found_twice() {
     let run = ask(&program, "slurm", &["--drain"]);
     assert!(!run.stdout.contains("scontrol"), "{}", run.stdout);
     assert!(
-        run.stderr.contains("3 nodes have a fault that was found twice, more than 2 of 8: none is drained"),
+        run.stderr.contains(
+            "3 nodes have a fault that was found twice, more than 2 of the 8 with a report: none is drained"
+        ),
         "{}",
         run.stderr
     );
     assert_message(&ask(&program, "ssh:a", &["--drain"]), 2, &["--drain requires `--on slurm`"]);
+    let waits = ask(&program, "ssh:a", &["--as-they-free", "reports"]);
+    assert_message(&waits, 2, &["--as-they-free requires `--on slurm`"]);
+}
+
+/// Signed once, where the reports come together: what the nodes proved, though one of them is bad.
+#[test]
+fn reports_of_nodes_are_signed_as_evidence() {
+    let place = Place::new(Habits::default());
+    let mut scene = place.tester(String::new());
+    let nodes = FakeNodes::new(&scene.program.path("nodes"));
+    scene.program.set("PATH", nodes.path(true));
+    nodes.idle(4, "");
+    nodes.write("report", &with_driver(&report(&lock(), H200, true), "580.95.05"));
+    nodes.fault("node2", "failed");
+    let fleet = |more: &[&str]| {
+        let verify =
+            ["verify", &place.image, "--on", "slurm", "--level", "full", "--attest", "--key", "key.pem"];
+        scene.program.run(&[&verify[..], more].concat())
+    };
+    // Nothing of this machine's own went there: no node is asked.
+    assert_message(&fleet(&[]), 1, &["the image's own word"]);
+    assert!(nodes.calls("srun").is_empty());
+
+    place.registry.put_image("2.8-unverified", &place.id);
+    let target = format!("{}/team/torch:2.8-unverified", place.registry.host);
+    assert_answer(&scene.program.run(&["push", SPEC, &target]), 0, &[&target]);
+    let run = fleet(&[]);
+    assert_answer(&run, 1, &["node2", &format!("attested: {} by key ", place.image)]);
+    let node = Place::node();
+    let admit = |level: &str| {
+        let gpu = ["--gpu", "NVIDIA H200", "--driver", "580.95.05", "--level", level, "--key", "lab.pub"];
+        node.run(&[&["evidence", "admit", &place.image], &gpu[..]].concat())
+    };
+    assert_answer(&admit("full"), 0, &["admitted: level full on NVIDIA H200, driver 580.95.05"]);
+
+    // Most nodes fail: the image may be at fault, and what it proved is taken back.
+    for node in ["node1", "node3"] {
+        nodes.fault(node, "failed");
+    }
+    let run = fleet(&["--json"]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(json(&run)["attested"].as_str().is_some_and(|line| line.contains(" by key ")), "{}", run.stdout);
+    assert_answer(&admit("quick"), 1, &["refused", "withdrawn on"]);
+    // Keys are looked at before nodes are.
+    let args = ["verify", &place.image, "--on", "slurm", "--attest", "--key", "missing.pem"];
+    assert_message(&scene.program.run(&args), 2, &["missing.pem"]);
 }

@@ -46,7 +46,7 @@ fn as_user(program: &Program, args: &[&str]) -> Command {
 }
 
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_mins(2);
     while !is_there() {
         assert!(Instant::now() < end, "{what} did not come");
         std::thread::sleep(Duration::from_millis(20));
@@ -147,6 +147,24 @@ fn slurm_keeps_no_job_after_an_interrupt_and_names_what_it_could_not_ask() {
     assert_node(&report, "node2", "not-run", "drained: Xid 79 | seen (root, ");
     assert_node(&report, "node3", "no-report", "");
     assert_node(&report, "node4", "ok", "");
+
+    // A job of ours waits for the busy node, and runs when the other one is over.
+    let reports = program.path("tmp/reports").display().to_string();
+    let waits = ["verify", IMAGE, "--on", "slurm:node[1-2]", "--as-they-free", &reports];
+    let run = Run::of(&as_user(&program, &waits).output().expect("it starts"));
+    assert_eq!(run.code, 3, "node2 was named: {}", run.stderr);
+    assert!(run.stdout.contains("submitted 1 job for node1;"), "{}", run.stdout);
+    cluster.output("scancel", &["--name=wrap"]);
+    let report = program.path("tmp/reports/node1.log");
+    wait_for("the report of node1", || {
+        std::fs::read_to_string(&report).is_ok_and(|text| text.contains("\nenvforge-report "))
+    });
+    wait_for("the end of its job", || {
+        !cluster.output("squeue", &["-h", "-o", "%j"]).contains("envforge-verify")
+    });
+    let merged =
+        Run::of(&as_user(&program, &["verify", "--merge", &reports, "--json"]).output().expect("starts"));
+    assert_node(&json(&merged), "node1", "ok", "");
 
     nodes.write("calls", "");
     std::fs::set_permissions(program.path("nodes/calls"), std::fs::Permissions::from_mode(0o666))

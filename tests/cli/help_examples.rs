@@ -143,6 +143,18 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("kubectl apply -k ./base", Needs(OtherProgram)),
     ("kubectl create -f ./base/jobset.yaml", Needs(OtherProgram)),
     ("envforge export slurm ./job", Prints("/work/./job")),
+    ("envforge export pylock pylock.toml", Prints("/work/pylock.toml")),
+    ("envforge export pylock pytorch-cuda:2.8-cu128 pylock.gpu.toml", Prints("/work/pylock.gpu.toml")),
+    ("pip install -r pylock.toml", Needs(OtherProgram)),
+    (
+        "envforge export policy kyverno reg.example.com/team/ policy.yaml --key cosign.pub",
+        Prints("/work/policy.yaml"),
+    ),
+    (
+        "envforge export policy sigstore reg.example.com/torch policy.yaml --key cosign.pub --gpu sm_90",
+        Prints("/work/policy.yaml"),
+    ),
+    ("kubectl apply -f policy.yaml", Needs(OtherProgram)),
     ("sbatch --gpus=1 ./job/job.sbatch python train.py", Needs(OtherProgram)),
     (
         "envforge generate completions bash > ~/.local/share/bash-completion/completions/envforge",
@@ -186,8 +198,12 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge lock --check", Refuses("uv: locked `0.0.1`")),
     ("envforge lock --diff --upgrade", Needs(Containers)),
     ("envforge lock pytorch-cuda:2.8 --as-of 2026-03-01", Needs(Containers)),
+    ("envforge lock --from uv.lock --extra train", Needs(Containers)),
     ("envforge lock pytorch-cuda:2.8-cu128 --digest", Needs(Containers)),
     ("envforge lock pytorch-cuda:2.8-cu128 --lockfile ./envforge.lock", Prints("envforge.lock")),
+    ("envforge why numpy", Refuses("`numpy` is not in the lock of pytorch-cuda:2.8-cu128")),
+    ("envforge why torch pytorch-cuda:2.8-cu128", Refuses("`torch` is not in the lock")),
+    ("envforge why einops --json", Refuses("`envforge add einops` adds it")),
     ("envforge outdated", Needs(Containers)),
     ("envforge outdated -E train --json", Needs(Containers)),
     ("envforge outdated pytorch-cuda:2.8-cu128", Needs(Containers)),
@@ -204,6 +220,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest", Needs(Containers)),
     ("envforge push box.test/team/vision:1.2 --compression zstd", Needs(Containers)),
+    ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 --evidence", Needs(Containers)),
     ("envforge push box.test/team/vision:1.2 --attest --key cosign.key", Needs(Containers)),
     ("envforge run python train.py", Needs(Containers)),
     ("envforge run --gpus 0 python train.py", Needs(Containers)),
@@ -234,6 +251,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge verify IMAGE@sha256:… --attest --key cosign.key", Needs(Registry)),
     ("envforge verify IMAGE@sha256:… --on slurm:gpu", Needs(OtherProgram)),
     ("envforge verify IMAGE@sha256:… --on ssh:node[1-4] --level quick", Needs(OtherProgram)),
+    ("envforge verify IMAGE@sha256:… --on slurm --as-they-free reports", Needs(OtherProgram)),
     ("envforge verify --merge reports", Prints("1 node: 1 ok")),
     ("envforge evidence reg.example.com/torch:2.8", Needs(Registry)),
     ("envforge evidence reg.example.com/torch:2.8 --key cosign.pub --save torch.evidence", Needs(Registry)),
@@ -296,6 +314,7 @@ fn scene() -> (Scene, Index) {
     write("work/envforge.lock", &lock.to_toml());
     let older = Lock { wheels: lock.wheels[..1].to_vec(), ..lock.clone() };
     write("work/old.lock", &older.to_toml());
+    write("work/cosign.pub", include_str!("../fixtures/evidence/cosign.pub"));
     let name = format!("{}-x86_64.lock", of_spec.stack.name.replace(':', "_"));
     write(&format!("state/locks-of-specs/{name}"), &of_spec.to_toml());
     // Without a library.

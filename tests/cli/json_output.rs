@@ -7,7 +7,7 @@ use crate::help_examples::run_with;
 
 /// Calls that need containers or an index of everything: tests beside their objects (`every_field_is_documented`)
 /// compare their fields.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 14] = [
     "envforge evidence registry.example.com/torch:2.8",
     "envforge evidence admit registry.example.com/torch:2.8 --here",
     "envforge evidence withdraw registry.example.com/torch:2.8",
@@ -15,6 +15,8 @@ const ELSEWHERE: [&str; 12] = [
     "envforge build pytorch-cuda:2.8-cu128",
     "envforge build pytorch-cuda:2.8-cu128 jax-cuda:0.7",
     "envforge outdated",
+    "envforge verify IMAGE@sha256:… --on slurm --as-they-free reports",
+    "envforge why torch pytorch-cuda:2.8-cu128",
     "envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8",
     "envforge export oci pytorch-cuda:2.8-cu128 image.tar",
     "envforge export squashfs pytorch-cuda:2.8-cu128 torch.sqsh",

@@ -56,6 +56,7 @@ mod doctor;
 mod edit_packages;
 mod engine;
 mod evidence;
+mod evidence_forgeries;
 mod evidence_policy;
 mod examples;
 mod exports;
@@ -76,6 +77,7 @@ mod packages;
 mod pages;
 mod plan;
 mod project;
+mod project_code;
 mod project_trust;
 mod provenance;
 mod push;
@@ -91,9 +93,11 @@ mod source_patches;
 mod spec_parts;
 mod specs;
 mod strangers;
+mod tool_locks;
 mod vendor;
 mod verify;
 mod voice;
+mod why;
 
 use program::{Program, Run};
 

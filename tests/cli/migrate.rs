@@ -19,6 +19,7 @@ struct Case {
     packages: Option<Vec<String>>,
     requirements: Option<Vec<String>>,
     apt: Option<Vec<String>>,
+    groups: Option<Vec<String>>,
     #[serde(default)]
     says: Vec<String>,
 }
@@ -77,9 +78,12 @@ fn mistakes(folder: &Path) -> Vec<String> {
         Some(spec) => same("refuses", said.contains(spec.as_str()).to_string(), "true".to_owned()),
         None => {}
     }
-    for (key, expected) in
-        [("python", &case.packages), ("requirements", &case.requirements), ("apt", &case.apt)]
-    {
+    for (key, expected) in [
+        ("python", &case.packages),
+        ("requirements", &case.requirements),
+        ("apt", &case.apt),
+        ("groups", &case.groups),
+    ] {
         if let Some(expected) = expected {
             same(key, format!("{:?}", packages(key)), format!("{expected:?}"));
         }

@@ -343,10 +343,10 @@ fn edited_lock_is_rejected_with_its_wrong_field() {
     std::fs::write(program.path("envforge.lock"), lock.replace("[records]", "[records]\nextra = 1"))
         .expect("ours");
     assert_message(&program.run(&["lock", "--check"]), 2, &["envforge.lock", "line ", "extra"]);
-    std::fs::write(program.path("envforge.lock"), lock.replace("schema = 2", "schema = 9")).expect("ours");
+    std::fs::write(program.path("envforge.lock"), lock.replace("schema = 3", "schema = 9")).expect("ours");
     assert_message(&program.run(&["lock", "--check"]), 2, &["schema 9", "update envforge"]);
     // As version control leaves two locks that it could not join, and as a broken editor leaves one.
-    let conflict = lock.replacen("schema = 2\n", "<<<<<<< HEAD\nschema = 2\n=======\n", 1);
+    let conflict = lock.replacen("schema = 3\n", "<<<<<<< HEAD\nschema = 3\n=======\n", 1);
     for (bytes, place) in
         [(conflict.as_bytes(), "line "), (b"schema = 1\nspec = 'caf\xe9'", "line 2, column 12")]
     {

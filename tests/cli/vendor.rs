@@ -248,7 +248,7 @@ fn lock_of_schema_1_is_refused_with_the_line_to_change() {
     let scene = Scene::new();
     scene.write_lock();
     let file = scene.program.path("envforge.lock");
-    let old = std::fs::read_to_string(&file).expect("ours").replacen("schema = 2\n", "schema = 1\n", 1);
+    let old = std::fs::read_to_string(&file).expect("ours").replacen("schema = 3\n", "schema = 1\n", 1);
     std::fs::write(&file, &old).expect("ours");
     for args in [["lock", "--check"], ["lock", "--locked"]] {
         let run = scene.run(&args);

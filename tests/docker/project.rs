@@ -257,6 +257,9 @@ fn built_images_are_listed_described_compared_and_pruned() {
     };
     assert_eq!((&row(&first)["in_use"], &row(&second)["in_use"]), (&Value::Bool(false), &Value::Bool(true)));
     assert_eq!(row(&second)["verified"], false);
+    let id = |tag: &str| docker(&["inspect", "-f", "{{.Id}}", tag]);
+    assert_eq!(id("envforge/small:current-unverified"), id(&second), "what was built last");
+    assert_eq!(row(&first)["tags"].as_array().map(Vec::len), Some(1), "{images}");
     assert!(row(&second)["shared"].as_u64() > row(&second)["size"].as_u64().map(|size| size / 2), "{images}");
 
     let size = json(&["size"]);

@@ -209,7 +209,7 @@ fn edited_lock_is_rejected_and_upgrade_rewrites_it() {
     project.write("envforge.lock", &lock.replace(&hash, &"0".repeat(64)));
     project.assert_not_built(3, &["own_package", "SHA-256 mismatch"]);
     project.assert_not_locked(&["lock", "-P", "own-pakage"], 2, &["`own-pakage`", "check the spelling"]);
-    let broken = lock.replacen("schema = 2\n", "<<<<<<< HEAD\nschema = 2\n", 1);
+    let broken = lock.replacen("schema = 3\n", "<<<<<<< HEAD\nschema = 3\n", 1);
     project.write("envforge.lock", &broken);
     project.assert_not_locked(&["lock"], 2, &["envforge.lock", "line ", "`envforge lock --upgrade`"]);
     // As the hint says.
@@ -217,7 +217,7 @@ fn edited_lock_is_rejected_and_upgrade_rewrites_it() {
     let without_time =
         |lock: &str| lock.lines().filter(|l| !l.starts_with("created")).collect::<Vec<_>>().join("\n");
     assert_eq!(without_time(&project.lock()), without_time(&lock));
-    let newer = lock.replacen("schema = 2\n", "schema = 9\n", 1);
+    let newer = lock.replacen("schema = 3\n", "schema = 9\n", 1);
     project.write("envforge.lock", &newer);
     project.assert_not_locked(&["lock", "--upgrade"], 2, &["schema 9", "update envforge"]);
 }

@@ -105,9 +105,29 @@ fn assembled_image_is_pushed_without_the_engine_and_mounted_elsewhere() {
 
     // The same layers in another repository, by its digest alone: mounted, nothing is sent.
     let other = format!("{}/team/other", registry.host());
-    let run = scene.succeed(&["push", &tag, &other, "-v"]);
+    let run = scene.succeed(&["push", &tag, &other, "-v", "--evidence"]);
     assert!(run.stderr.contains("sent=0"), "{}", run.stderr);
     assert_eq!(digest(&run.stdout, &other), pushed);
+    // What was signed of it goes with it, from where it was pushed first: its provenance and its materials.
+    let copied = format!("evidence copied: 2 statements to {other}@{pushed}");
+    assert!(run.stderr.contains(&copied), "{}", run.stderr);
+
+    // In a layout, too, which another machine keeps.
+    let run = scene.succeed(&["export", "oci", &tag, "carried.tar", "--evidence"]);
+    assert!(run.stderr.contains("with evidence: 2 statements"), "{}", run.stderr);
+    let import = |more: &[&str]| {
+        let mut import = scene.program.command(&[&["import", "carried.tar", "carried:1"], more].concat());
+        import.env("ENVFORGE_STATE_DIR", scene.program.path("third state"));
+        let run = Run::of(&import.output().expect("it starts"));
+        assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+        run.stderr
+    };
+    let said = import(&[]);
+    assert!(said.contains("the layout carries evidence (2 statements), which `--evidence` keeps"), "{said}");
+    let said = import(&["--evidence"]);
+    assert!(said.contains(&format!("evidence kept: 2 statements about {pushed}")), "{said}");
+    docker(&["rmi", "carried:1-unverified"]);
+    std::fs::remove_file(scene.program.path("carried.tar")).expect("ours");
 
     // Pulled back it is the same image.
     docker(&["rmi", &tag]);

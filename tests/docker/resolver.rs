@@ -90,7 +90,7 @@ const LISTS: [&[&str]; 20] = [
 
 /// Files of `--print-uris` with the base's own apt, for each list together with the packages of every image.
 async fn own_apt(f: &Fixture, stack: &Stack) -> Vec<BTreeSet<String>> {
-    let system: Vec<_> = catalogue().system(&stack.framework).collect();
+    let system: Vec<_> = catalogue().system(stack).collect();
     let system = system.join(" ");
     let mut script = "set -e\napt-get update -qq\n".to_owned();
     for list in LISTS {

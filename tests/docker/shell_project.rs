@@ -117,7 +117,7 @@ fn project_sets_variables_network_and_data_and_typed_options_win() {
          volumes = [\"envforge-test-words:/kept\"]\nenv = [\"A=project\", \"B=project\"]\nenv-file = [\".env\"]\n"
     );
     std::fs::write(project.join("envforge.toml"), file).expect("a file of ours");
-    let script = "echo $A $B $C; cat /data/sets/one; echo $(ls /sys/class/net); echo kept >/kept/file && pwd";
+    let script = "echo $A $B $C $debian_chroot; cat /data/sets/one; echo $(ls /sys/class/net); echo kept >/kept/file && pwd";
     let run = |options: &[&str]| {
         let words = [&["run"], options, &["sh", "-c", script]].concat();
         let mut command = shells.command(&words);
@@ -129,9 +129,13 @@ fn project_sets_variables_network_and_data_and_typed_options_win() {
     assert!(refused.stderr.contains("mount volume `envforge-test-words` at `/kept`"), "{}", refused.stderr);
     let first = run(&["--trust"]);
     assert_eq!(first.code, 0, "{}", first.stderr);
-    assert_eq!(first.stdout, "project project file\nof-the-project\nlo\n/workspace/src/deep\n");
+    assert_eq!(first.stdout, "project project file seen\nof-the-project\nlo\n/workspace/src/deep\n");
     let typed = run(&["-e", "A=typed", "--network", "bridge", "--data", "../../others:/data/sets"]);
-    assert_eq!(typed.stdout, "typed project file\ntyped\neth0 lo\n/workspace/src/deep\n", "{}", typed.stderr);
+    assert_eq!(
+        typed.stdout, "typed project file seen\ntyped\neth0 lo\n/workspace/src/deep\n",
+        "{}",
+        typed.stderr
+    );
     // `run` is `shell --`, with its exit code.
     assert_eq!(shells.run(&["run", "sh", "-c", "exit 7"]).code, 7);
     assert_eq!(shells.succeed(&["run", "--", "cat", "/kept/file"]), "kept");

@@ -157,10 +157,6 @@ pub(crate) fn keys(folder: &Path) -> String {
 fn ssh_accepts_the_key_and_rejects_others() {
     let shells = Shells::new();
     let key = keys(&shells.scene.program.path("home"));
-    let root = shells.run(&["shell", TAG, "--ssh", "--authorized-keys", &key]);
-    assert_eq!(root.code, 125);
-    assert_message(&root.stderr, &["SSH requires a user other than root", "ordinary user"]);
-
     let start = || {
         let kept = ["--env", "KEPT=yes"];
         let args = ["shell", TAG, "--ssh", "--detach", "--name", "work", "--authorized-keys", &key];
@@ -172,9 +168,9 @@ fn ssh_accepts_the_key_and_rejects_others() {
     };
     let config = start();
     // That user did not build the image: no volume of models.
-    let script = "whoami; pwd; echo $KEPT $HF_HOME; python -c 'import torch; print(torch.__version__)'";
+    let script = "whoami; pwd; echo $HOME $KEPT $HF_HOME; python -c 'import torch; print(torch.__version__)'";
     let run = client("ssh", &config, &["envforge-work", script]);
-    let expected = "dev\n/home/dev\nyes\n2.7.1+cu118\n";
+    let expected = "dev\n/workspace\n/home/dev yes\n2.7.1+cu118\n";
     assert_eq!((run.code, run.stdout.as_str()), (0, expected), "{}", run.stderr);
     assert_eq!(client("ssh", &config, &["envforge-work", "exit 7"]).code, 7);
 
@@ -231,6 +227,35 @@ fn ssh_accepts_the_key_and_rejects_others() {
     let run = client("ssh", &config, &["envforge-work", "true"]);
     assert!(run.code == 255 && run.stderr.contains("IDENTIFICATION HAS CHANGED"), "{}", run.stderr);
     shells.succeed(&["stop", "work", "--time", "2"]);
+}
+
+/// Rented machines and WSL have no user but root.
+#[test]
+#[ignore = "needs docker"]
+fn ssh_of_root_is_for_this_machine_only() {
+    let shells = Shells::new();
+    let key = keys(&shells.scene.program.path("home"));
+    let args = ["shell", TAG, "--ssh", "--authorized-keys", &key];
+    let open = shells.run(&[&args[..], &["--bind", "0.0.0.0", "--insecure"]].concat());
+    assert_eq!(open.code, 125, "{}", open.stderr);
+    assert_message(&open.stderr, &["SSH for root on `0.0.0.0`", "omit --bind"]);
+    let told = shells.succeed(&[&args[..], &["--detach", "--name", "rooted"]].concat());
+    let config = told.split_whitespace().nth(2).expect("a file");
+    let script = "whoami; pwd; echo $HOME; grep CapEff /proc/self/status";
+    let run = client("ssh", config, &["envforge-rooted", script]);
+    // CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT, CAP_AUDIT_WRITE.
+    let expected = "root\n/workspace\n/home/dev\nCapEff:\t00000000200400c0\n";
+    assert_eq!((run.code, run.stdout.as_str()), (0, expected), "{}", run.stderr);
+    let terminal = client("ssh", config, &["-tt", "envforge-rooted", "tty; pwd"]);
+    assert!(terminal.code == 0 && terminal.stdout.starts_with("/dev/pts/"), "{terminal:?}");
+    let batch = shells.scene.program.path("batch");
+    std::fs::write(&batch, "pwd\n").expect("ours");
+    let run = client("sftp", config, &["-b", batch.to_str().expect("UTF-8"), "envforge-rooted"]);
+    assert!(run.stdout.contains("/workspace"), "{run:?}");
+    let denied =
+        client("ssh", config, &["-o", "PreferredAuthentications=password", "envforge-rooted", "true"]);
+    assert_eq!(denied.code, 255, "{denied:?}");
+    shells.succeed(&["stop", "rooted", "--time", "2"]);
 }
 
 #[test]

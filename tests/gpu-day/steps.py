@@ -20,7 +20,7 @@ GROUPS = "driver health memory gemm-own gemm-cublas gemm-large conv-own conv-cud
 # Those that came later and have run on no GPU.
 NEW_GROUPS = "math-libraries nccl-more nccl-processes memory-all memory-mapped memory-ipc framework-generate product".split()
 # A skip for one of these reasons is as expected: the machine or the Python lacks something.
-GOOD_SKIPS = {"one-gpu", "compute-capability", "not-in-stack", "not-in-image", "not-offered", "not-reported", "no-expectation"}
+GOOD_SKIPS = {"one-gpu", "compute-capability", "not-in-stack", "not-in-image", "not-offered", "not-reported", "no-expectation", "no-rdma"}
 OTHERS = ["tensorflow", "jax", "cupy", "numba", "onnxruntime"]
 LOOPS = int(os.environ.get("LOOPS", "20"))
 

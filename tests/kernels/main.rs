@@ -21,5 +21,6 @@ mod product_scripts;
 mod ptx;
 mod ptx_execution;
 mod ptx_machine;
+mod ptxas;
 mod real;
 mod scripts;

@@ -231,7 +231,7 @@ fn named(path: &Path, beginning: &str) -> bool {
 }
 
 /// What a folder holds, sorted; nothing if it cannot be read.
-fn entries(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();

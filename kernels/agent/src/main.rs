@@ -68,8 +68,8 @@ envforge-agent: checks an image from the inside
 
 Exit code 1 if a check failed or errored. FILE of --expect holds `key=value` lines: framework, version, cuda,
 cudnn, nccl, triton, python, arch (repeated), ptx (repeated), target (repeated: the GPUs it is meant for),
-nvcc, nvcc-target (repeated), distribution=name==version (repeated), may-lack (repeated), peak.KEY and recorded.KEY
-(speeds).
+nvcc, nvcc-target (repeated), ptxas, ptxas-target (repeated), login-path, rdma, distribution=name==version (repeated),
+may-lack (repeated), peak.KEY and recorded.KEY (speeds).
 ";
 
 const NOT_TRIED: &str = "not run: the check `driver` did not pass";

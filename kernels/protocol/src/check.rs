@@ -15,6 +15,8 @@ pub enum Requirement {
     Wheel(&'static str),
     /// If the stack has nvcc.
     Nvcc,
+    /// If the stack has a ptxas for Triton.
+    Ptxas,
     /// If the stack has a framework.
     Framework,
     /// If the stack has PyTorch or one of these frameworks.
@@ -25,6 +27,8 @@ pub enum Requirement {
     Cudnn,
     /// If the stack has NCCL.
     Nccl,
+    /// If the image keeps its PATH in login shells: locks of schema 2 do not.
+    LoginPath,
     /// If the stack has a framework and Triton.
     Triton,
     /// Never, until the check itself has passed on a GPU once: a failure says nothing about the image yet.
@@ -34,8 +38,8 @@ pub enum Requirement {
 }
 
 use Requirement::{
-    Cudnn, EveryImage, Framework, ListedGpus, Nccl, Nvcc, Optional, TorchCompile, TorchOr, Triton, Unproven,
-    Wheel,
+    Cudnn, EveryImage, Framework, ListedGpus, LoginPath, Nccl, Nvcc, Optional, Ptxas, TorchCompile, TorchOr,
+    Triton, Unproven, Wheel,
 };
 
 /// The images that a check applies to.
@@ -225,6 +229,15 @@ checks! {
     LoaderPath "loader-path" Static Static {
         LoaderPath "loader-path" Any EveryImage, "no stub, no empty driver file and no second CUDA precedes the framework's own", "";
     }
+    /// Login shells.
+    LoginShell "login-shell" Static Static {
+        LoginShell "login-shell" Own LoginPath, "a login shell (`bash -l`, ssh, enroot) finds the image's Python", "";
+    }
+    /// NCCL's network between nodes.
+    NcclNetwork "nccl-network" Static Static {
+        NcclNetwork "nccl-network" Any Optional, "names the network and net plug-in that NCCL could use between nodes: devices of the host (`/sys/class/infiniband`), whether `libibverbs.so.1` loads, `libnccl-net*.so`; \
+             warns where the host has InfiniBand or RoCE and NCCL would use TCP; fails where the lock has the libraries and they do not load", "";
+    }
     /// The image's user.
     User "user" Static Static {
         User "user" Own EveryImage, "the image's user is not root and cannot change /opt/env", "";
@@ -237,6 +250,10 @@ checks! {
     Nvcc "nvcc" Static Static {
         NvccVersion "nvcc-version" Own Nvcc, "nvcc has the CUDA version of the lock (devel)", "";
         Nvcc "nvcc" Own Nvcc, "nvcc compiles for the target's GPUs (no target: the oldest and the newest), a program that it links runs, and its headers have that CUDA version", "";
+    }
+    /// The ptxas that the image brings for Triton.
+    TritonPtxas "triton-ptxas" Static Static {
+        TritonPtxas "triton-ptxas" Own Ptxas, "the ptxas that the image's variable gives to Triton compiles for the target's GPUs that Triton's own has no target for", "";
     }
     /// Files that differ from build to build.
     Leftovers "leftovers" Static Static {

@@ -27,6 +27,10 @@ named! {
         Triton = "triton",
         /// `yes`: the base image has a CUDA of its own.
         BaseCuda = "base-cuda",
+        /// `yes`: login shells keep the image's PATH.
+        LoginPath = "login-path",
+        /// `yes`: the image has the libraries for InfiniBand and RoCE.
+        Rdma = "rdma",
         /// Repeated: a GPU that the framework's binary has machine code for.
         Arch = "arch",
         /// Repeated: a GPU that the framework's binary has PTX for.
@@ -37,6 +41,10 @@ named! {
         Nvcc = "nvcc",
         /// Repeated: a GPU that nvcc must compile for.
         NvccTarget = "nvcc-target",
+        /// The variable from which Triton reads the path of another ptxas.
+        Ptxas = "ptxas",
+        /// Repeated: a GPU that this ptxas must compile for.
+        PtxasTarget = "ptxas-target",
         /// Repeated: `name==version` of a Python package.
         Distribution = "distribution",
         /// Repeated: a library that may be missing.
@@ -123,6 +131,8 @@ pub struct Expectation {
     pub ptx: BTreeSet<String>,
     /// GPUs that nvcc must compile for.
     pub nvcc_targets: BTreeSet<String>,
+    /// GPUs that Triton's other ptxas must compile for.
+    pub ptxas_targets: BTreeSet<String>,
     /// Versions of Python packages.
     pub distributions: BTreeMap<String, String>,
     /// Libraries that may be missing.
@@ -180,6 +190,7 @@ impl Expectation {
             Key::Ptx => drop(self.ptx.insert(value.to_owned())),
             Key::Target => drop(self.target.insert(value.to_owned())),
             Key::NvccTarget => drop(self.nvcc_targets.insert(value.to_owned())),
+            Key::PtxasTarget => drop(self.ptxas_targets.insert(value.to_owned())),
             Key::MayLack => drop(self.may_lack.insert(value.to_owned())),
             Key::Framework
             | Key::Version
@@ -189,7 +200,10 @@ impl Expectation {
             | Key::Nccl
             | Key::Triton
             | Key::BaseCuda
-            | Key::Nvcc => self.values.push((key, value.to_owned())),
+            | Key::LoginPath
+            | Key::Rdma
+            | Key::Nvcc
+            | Key::Ptxas => self.values.push((key, value.to_owned())),
         }
         Ok(())
     }
@@ -219,6 +233,7 @@ impl Expectation {
             Key::Ptx => &self.ptx,
             Key::Target => &self.target,
             Key::NvccTarget => &self.nvcc_targets,
+            Key::PtxasTarget => &self.ptxas_targets,
             _ => return BTreeSet::new(),
         };
         let chip = |text: &String| {
@@ -266,7 +281,9 @@ mod tests {
         for key in Key::ALL {
             match key {
                 Key::Distribution => text.add_distribution("torch", "2.8.0"),
-                Key::Arch | Key::Ptx | Key::Target | Key::NvccTarget => text.add(*key, "9.0"),
+                Key::Arch | Key::Ptx | Key::Target | Key::NvccTarget | Key::PtxasTarget => {
+                    text.add(*key, "9.0");
+                }
                 _ => text.add(*key, key.as_str()),
             }
         }
@@ -281,7 +298,9 @@ mod tests {
         for key in Key::ALL {
             let found = match key {
                 Key::Distribution => all.distributions["torch"] == "2.8.0",
-                Key::Arch | Key::Ptx | Key::Target | Key::NvccTarget => all.chips(*key) == [(9, 0)].into(),
+                Key::Arch | Key::Ptx | Key::Target | Key::NvccTarget | Key::PtxasTarget => {
+                    all.chips(*key) == [(9, 0)].into()
+                }
                 Key::MayLack => all.may_lack.contains("may-lack"),
                 _ => all.value(*key) == Some(key.as_str()),
             };

@@ -80,6 +80,8 @@ named! {
         UnknownFormat = "unknown-format",
         /// Another program holds the GPU: its memory is full, or it serves one process only.
         HostBusy = "host-busy",
+        /// The machine has no InfiniBand or RoCE device.
+        NoRdma = "no-rdma",
         /// The check failed, and it has never passed on a GPU itself. Set by the CLI.
         Unproven = "unproven",
     }
@@ -113,6 +115,7 @@ mod tests {
                 "not-reported",
                 "unknown-format",
                 "host-busy",
+                "no-rdma",
                 "unproven"
             ]
         );

@@ -16,12 +16,16 @@ impl Requirement {
                 "images with a locked wheel `{name}`, or with that library in the framework's own wheel"
             ),
             Self::Nvcc => "images with nvcc".to_owned(),
+            Self::Ptxas => "images that bring a ptxas for Triton".to_owned(),
             Self::Framework => "images with a framework".to_owned(),
             Self::TorchOr([]) => "images with PyTorch".to_owned(),
             Self::TorchOr(names) => format!("images with PyTorch, {}", list(names)),
             Self::ListedGpus(names) => format!("images with {} whose GPUs the matrix lists", list(names)),
             Self::Cudnn => "images of a framework with cuDNN".to_owned(),
             Self::Nccl => "images of a framework with NCCL".to_owned(),
+            Self::LoginPath => {
+                "images of locks of schema 3, which keep their PATH in login shells".to_owned()
+            }
             Self::Triton => "images of a framework with Triton".to_owned(),
             Self::Unproven => "none yet: the check has not passed on a GPU itself".to_owned(),
             Self::TorchCompile => {

@@ -3,6 +3,7 @@
 mod nodes;
 mod report;
 mod subjects;
+mod submitted;
 
 use report::{VerifiedTags, VerifyOutcome, reported, show, unchecked};
 
@@ -21,12 +22,14 @@ use crate::pages::verify_page;
 use crate::report::{Event, reporter};
 use crate::settings::Settings;
 use crate::store::{Store, StoreError, reports, write_atomically};
-use crate::workflow::check::{CheckTarget, check};
+use crate::workflow::build_request::CodeRequest;
+use crate::workflow::check::{CheckTarget, ProjectSource, check, mounted_project};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::{EvidenceError, attach, signing_key};
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::{Named, short_id};
+use crate::workflow::project;
 use crate::workflow::proven::{lock_of_build, proven, reports_of, save_report};
 use crate::workflow::push::{Pushed, push_verified, pushable, warn_of_licences};
 use crate::workflow::request_error::RequestError;
@@ -130,9 +133,13 @@ async fn checked(
     let Named { reference, image } = found(session, name).await?;
     let provenance = provenance(session, args.lock.as_deref(), &image).await?;
     let origin = provenance.origin(&image);
-    let subject = CheckTarget { image: &image, name: &reference, origin, level: args.level, gpus };
+    let project = &match &provenance.lock {
+        Some(lock) => project_of(session, args, lock)?,
+        None => ProjectSource::Unused,
+    };
+    let subject = CheckTarget { image: &image, name: &reference, origin, level: args.level, gpus, project };
     let verdict = check(session, &subject).await?;
-    save_report(&session.store, &*session.reporter, &verdict).await?;
+    save_report(&session.store, &*session.reporter, &verdict.of_image()).await?;
     if args.record {
         let text = match speed_baseline::record(session, &verdict)? {
             0 => "no speeds measured: nothing recorded".to_owned(),
@@ -147,6 +154,26 @@ async fn checked(
     }
     let Provenance { lock, ours } = provenance;
     Ok(Checked { image, verdict, lock: lock.filter(|_| ours) })
+}
+
+/// The source of the project here, if the image is that project's.
+fn project_of(
+    session: &Session<'_>,
+    args: &request::Verify,
+    lock: &Lock,
+) -> Result<ProjectSource, CommandError> {
+    let Some(name) = lock.added.project.as_ref().filter(|_| !lock.added.checks.is_empty()) else {
+        return Ok(ProjectSource::Unused);
+    };
+    // Whatever is wrong with a project file here, the image was named.
+    let Ok(here) = project::read(&args.project, session.settings) else {
+        return Ok(ProjectSource::Elsewhere);
+    };
+    let own = name.strip_prefix(here.name.as_str());
+    if !own.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
+        return Ok(ProjectSource::Elsewhere);
+    }
+    mounted_project(&here.folder, &CodeRequest::of(&here.environment), lock, session)
 }
 
 /// Puts the real tags on an image that has only unverified ones and earned them, here and where they name.
@@ -211,7 +238,7 @@ async fn attest(
     if lock.is_none() {
         return Err(EvidenceError::Foreign { image: named() }.into());
     }
-    let entries = Entry::of_report(verdict, &agent::sha256());
+    let entries = Entry::of_report(&verdict.of_image(), &agent::sha256());
     if entries.is_empty() {
         let why = match verdict.verdict {
             VerdictStatus::Undecided => "the host hindered the checks",

@@ -4,14 +4,15 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use camino::Utf8Path;
 use envforge_protocol::{CheckId, Scope};
 
+use super::submitted::{Submission, quoted};
 use crate::failure::Exit;
 use crate::fleet::{
     Drain, Fleet, FleetReport, Heard, answer, confirm, fold, merge, most_drained, suspects, verdicts,
 };
 use crate::model::counted::counted;
-use crate::model::image::render::shell_word;
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::request::{self, Level, Nodes};
@@ -22,9 +23,10 @@ use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
 use crate::store::write_atomically;
 use crate::workflow::error::CommandError;
+use crate::workflow::evidence::signing_key;
 use crate::workflow::fleet::{
-    Answer, Asked, FleetError, Launcher, Limits, STEP, ask_slurm, ask_ssh, drain_node, hosts_of, judged,
-    read_reports,
+    Answer, Asked, FleetError, Launcher, Limits, STEP, Signed, ask_slurm, ask_ssh, drain_node, hosts_of,
+    judged, read_reports, submit_jobs,
 };
 use crate::workflow::lock_file::lock_bytes;
 
@@ -38,19 +40,32 @@ pub(super) async fn ask(
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
     let image = image_of(args)?;
-    if args.fleet.drain && !matches!(nodes, Nodes::Slurm(_)) {
-        return Err(FleetError::NothingToDrain.into());
-    }
-    let program = if matches!(nodes, Nodes::Slurm(_)) { "srun" } else { "ssh" };
+    let program = match nodes {
+        Nodes::Slurm(_) if args.fleet.as_they_free.is_some() => "sbatch",
+        Nodes::Slurm(_) => "srun",
+        Nodes::Ssh(_) if args.fleet.drain => return Err(FleetError::NoScheduler { option: "--drain" }.into()),
+        Nodes::Ssh(_) if args.fleet.as_they_free.is_some() => {
+            return Err(FleetError::NoScheduler { option: "--as-they-free" }.into());
+        }
+        Nodes::Ssh(_) => "ssh",
+    };
     if let Some(word) = args.fleet.words.first().filter(|word| !word.starts_with('-')) {
         return Err(FleetError::Word { word: word.clone(), program }.into());
     }
-    let lock = lock_of(args, settings)?;
+    if let (Nodes::Slurm(wanted), Some(folder)) = (nodes, &args.fleet.as_they_free) {
+        return submit(args, (&image, wanted.as_deref()), folder, settings).await;
+    }
+    let reporter = reporter(settings.output);
+    // What cannot be signed is said before any node is asked.
+    let signed = match args.attest.then(|| signing_key(args.key.as_deref(), settings)).transpose()? {
+        Some(key) => Some(Signed::of(&image, key, settings, &reporter).await?),
+        None => None,
+    };
+    let lock = lock_of(args, settings)?.or_else(|| signed.as_ref().map(|signed| signed.lock.clone()));
     let expected = expectations(lock.as_ref(), args.level);
     let limits = limits(args);
     let facts = lock.as_ref().map(expectation_file);
     let launcher = Launcher::new(&image, args.level, facts.as_deref(), limits);
-    let reporter = reporter(settings.output);
     let fleet = &args.fleet;
     let asked = Asked {
         launcher: &launcher,
@@ -78,8 +93,15 @@ pub(super) async fn ask(
         Some(heard) => to_drain(&mut fleet, heard, args, &expected, &asked).await?,
         None => Vec::new(),
     };
-    let image = image.to_string();
-    let exit = show(&fleet, (Some(&image), &drains), args, settings)?;
+    let (attested, unsigned) = match &signed {
+        Some(signed) => match signed.attach(&fleet, &reporter).await {
+            Ok(line) => (Some(line), None),
+            Err(error) => (None, Some(error)),
+        },
+        None => (None, None),
+    };
+    let name = image.to_string();
+    let exit = show(&fleet, (Some(&name), &drains, attested.as_deref()), args, settings)?;
     let mut undrained = false;
     if args.fleet.yes {
         for drain in &drains {
@@ -93,7 +115,38 @@ pub(super) async fn ask(
             }
         }
     }
-    Ok(if undrained && exit == Exit::Done { Exit::Outside } else { exit })
+    match unsigned {
+        // The answer is printed; a bad node is graver than a missing signature.
+        Some(error) if exit != Exit::No => Err(error),
+        Some(error) => {
+            reporter.report(Event::Warning { text: format!("nothing is signed: {error}") });
+            Ok(exit)
+        }
+        None => Ok(if undrained && exit == Exit::Done { Exit::Outside } else { exit }),
+    }
+}
+
+/// Leaves a job for each node to the scheduler, and says how their answer is read.
+async fn submit(
+    args: &request::Verify,
+    (image, wanted): (&ImageRef, Option<&str>),
+    folder: &Utf8Path,
+    settings: &Settings,
+) -> Result<Exit, CommandError> {
+    let facts = lock_of(args, settings)?.as_ref().map(expectation_file);
+    let limits = limits(args);
+    let script = Launcher::script(image, args.level, facts.as_deref(), limits);
+    let folder = settings.paths.current_dir.join(folder);
+    let needs_gpu = args.level != Level::Static;
+    let (jobs, others, is_named) =
+        submit_jobs(wanted, needs_gpu, (script, limits), (&folder, &args.fleet.words)).await?;
+    let submission = Submission::new((image.to_string(), folder.to_string()), (jobs, others), is_named);
+    if settings.output.json {
+        Printer.json(&submission);
+    } else {
+        Printer.text(&submission.text());
+    }
+    Ok(submission.exit())
 }
 
 fn heard_of(answer: Answer, expected: &ImageExpectations) -> Heard {
@@ -119,12 +172,13 @@ async fn to_drain(
     heard.extend(others);
     heard.extend(again.into_iter().map(|answer| heard_of(answer, expected)));
     let drains = confirm(fleet, &merge(heard, fleet.is_named));
-    let most = most_drained(fleet.rows.iter().filter(|row| row.verdict.is_some()).count());
+    let reported = fleet.rows.iter().filter(|row| row.verdict.is_some()).count();
+    let most = most_drained(reported);
     if drains.len() > most {
         let text = format!(
-            "{} have a fault that was found twice, more than {most} of {}: none is drained; look for a common cause first",
+            "{} have a fault that was found twice, more than {most} of the {} with a report: none is drained; look for a common cause first",
             counted(drains.len(), "node"),
-            fleet.rows.len()
+            reported
         );
         asked.reporter.report(Event::Warning { text });
         return Ok(Vec::new());
@@ -144,7 +198,7 @@ pub(super) fn merge_files(args: &request::Verify, settings: &Settings) -> Result
         let text = format!("{} replaced by newer ones of the same node", counted(older, "report"));
         reporter.report(Event::Note { text });
     }
-    show(&fleet, (None, &[]), args, settings)
+    show(&fleet, (None, &[], None), args, settings)
 }
 
 /// The one image, by its digest: a tag may mean another one on each node.
@@ -199,17 +253,9 @@ fn limits(args: &request::Verify) -> Limits {
     Limits { pull: Duration::from_secs(pull), checks: Duration::from_secs(checks) }
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    if word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"=_-.".contains(&byte)) {
-        return word.to_owned();
-    }
-    shell_word(word)
-}
-
 fn show(
     fleet: &Fleet,
-    (image, drains): (Option<&str>, &[Drain]),
+    (image, drains, attested): (Option<&str>, &[Drain], Option<&str>),
     args: &request::Verify,
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
@@ -223,12 +269,15 @@ fn show(
         write_atomically(&place(file), junit(&verdicts).as_bytes())?;
     }
     if settings.output.json {
-        Printer.json(&FleetReport::new(fleet, image, drains));
+        Printer.json(&FleetReport::new(fleet, image, (drains, attested)));
     } else {
         let mut text = answer(fleet);
         for drain in drains {
             let words: Vec<String> = drain.command().iter().map(|word| quoted(word)).collect();
             let _ = writeln!(text, "{}", words.join(" "));
+        }
+        if let Some(line) = attested {
+            let _ = writeln!(text, "attested: {line}");
         }
         Printer.text(&text);
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bollard::models::{
-    ContainerCreateBody, ContainerSummary, HealthConfig, HostConfig, HostConfigLogConfig,
+    ContainerCreateBody, ContainerSummary, DeviceMapping, HealthConfig, HostConfig, HostConfigLogConfig,
     Mount as EngineMount, MountType, MountVolumeOptions, PortBinding, ResourcesUlimits,
 };
 
@@ -15,9 +15,16 @@ const LOG: (&str, &str) = ("10m", "3");
 /// The writable directory next to mounts. Programs may run there: pip builds in it.
 const TMP: (&str, &str) = ("/tmp", "rw,nosuid,nodev,exec,mode=1777");
 
-/// Returns the body of a closed container: read-only root, no capabilities, no new privileges.
+/// What an SSH server of root needs to handle strangers as another user: its capabilities, and its empty directory.
+const SSHD: ([&str; 4], (&str, &str)) = (
+    ["SETUID", "SETGID", "SYS_CHROOT", "AUDIT_WRITE"],
+    ("/run/sshd", "rw,nosuid,nodev,noexec,mode=0755,size=4k"),
+);
+
+/// Returns the body of a closed container: read-only root, no capabilities but those of an SSH server of root, no new privileges.
 pub(super) fn body(request: &ContainerRequest) -> ContainerCreateBody {
     let mut env = request.env.clone();
+    let tmpfs = [TMP].into_iter().chain(request.has_sshd_of_root.then_some(SSHD.1));
     let mut host = HostConfig {
         mounts: Some(request.mounts.iter().map(mount).collect()),
         network_mode: Some(request.network.clone()),
@@ -25,9 +32,12 @@ pub(super) fn body(request: &ContainerRequest) -> ContainerCreateBody {
         userns_mode: request.user_namespace.clone(),
         init: (!request.own_entrypoint).then_some(true),
         readonly_rootfs: Some(request.links.is_empty()),
-        tmpfs: Some(HashMap::from([(TMP.0.to_owned(), TMP.1.to_owned())])),
+        tmpfs: Some(tmpfs.map(|(path, options)| (path.to_owned(), options.to_owned())).collect()),
+        cap_add: request.has_sshd_of_root.then(|| SSHD.0.map(str::to_owned).to_vec()),
         cap_drop: Some(vec!["ALL".to_owned()]),
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        devices: (!request.devices.is_empty())
+            .then(|| request.devices.iter().map(|path| device(path)).collect()),
         log_config: Some(HostConfigLogConfig {
             typ: Some("json-file".to_owned()),
             config: Some(
@@ -73,6 +83,14 @@ fn limited(limits: Limits) -> HostConfig {
         pids_limit: limits.pids,
         ulimits: limits.unlocked.then(|| ulimits.to_vec()),
         ..HostConfig::default()
+    }
+}
+
+fn device(path: &str) -> DeviceMapping {
+    DeviceMapping {
+        path_on_host: Some(path.to_owned()),
+        path_in_container: Some(path.to_owned()),
+        cgroup_permissions: Some("rwm".to_owned()),
     }
 }
 
@@ -158,6 +176,8 @@ mod tests {
             ports: vec![Port { address: [127, 0, 0, 1].into(), host: 0, container: 8888 }],
             network: "bridge".to_owned(),
             gpus: None,
+            devices: Vec::new(),
+            has_sshd_of_root: false,
             limits: Limits { memory: Some(1 << 30), ..Limits::default() },
         }
     }
@@ -168,11 +188,34 @@ mod tests {
         let host = body.host_config.expect("a host's part");
         assert_eq!(host.readonly_rootfs, Some(true));
         assert_eq!(host.cap_drop, Some(vec!["ALL".to_owned()]));
+        assert_eq!(host.cap_add, None);
         assert_eq!(host.security_opt, Some(vec!["no-new-privileges".to_owned()]));
         assert_eq!(host.privileged, None);
         let binding = &host.port_bindings.expect("ports")["8888/tcp"].clone().expect("one")[0];
         assert_eq!((binding.host_ip.as_deref(), binding.host_port.as_deref()), (Some("127.0.0.1"), Some("")));
         assert_eq!((host.memory, host.ulimits), (Some(1 << 30), None));
+    }
+
+    #[test]
+    fn ssh_server_of_root_has_what_it_needs_and_no_more() {
+        let host = body(&ContainerRequest { has_sshd_of_root: true, ..request() }).host_config;
+        let host = host.expect("a host's part");
+        assert_eq!(host.cap_drop, Some(vec!["ALL".to_owned()]));
+        assert_eq!(host.cap_add.expect("some"), ["SETUID", "SETGID", "SYS_CHROOT", "AUDIT_WRITE"]);
+        assert_eq!(host.tmpfs.map(|mounts| mounts.len()), Some(2));
+    }
+
+    #[test]
+    fn devices_are_passed_under_their_own_path() {
+        let devices = |request: &ContainerRequest| body(request).host_config.expect("a host's part").devices;
+        assert_eq!(devices(&request()), None);
+        let found = devices(&ContainerRequest { devices: vec!["/dev/infiniband".to_owned()], ..request() });
+        let found = &found.expect("devices")[0];
+        assert_eq!(found.path_on_host.as_deref(), Some("/dev/infiniband"));
+        assert_eq!(
+            (&found.path_in_container, found.cgroup_permissions.as_deref()),
+            (&found.path_on_host, Some("rwm"))
+        );
     }
 
     #[test]

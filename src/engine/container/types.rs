@@ -104,6 +104,11 @@ pub struct ContainerRequest {
     pub network: String,
     /// GPUs, if any.
     pub gpus: Option<GpuRequest>,
+    /// Other devices: files of the engine's host, or directories of such, each under its own path.
+    pub devices: Vec<String>,
+    /// Whether an SSH server runs there as root. It handles who is not yet logged in as another user without files, which needs a
+    /// few capabilities and an empty directory; without it the container has neither.
+    pub has_sshd_of_root: bool,
     /// Limits.
     pub limits: Limits,
 }

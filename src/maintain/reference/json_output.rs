@@ -66,6 +66,10 @@ const OBJECTS: &[Object] = &[
             ("packages", "number of distribution packages"),
             ("wheels", "number of wheels"),
             ("content", "content digest of the image, if recorded"),
+            (
+                "from",
+                "with `--from`, the other lock file: `file`, `kept` (number of versions), `moved` (each `name`, `from`, `to`, `reason` if known), `unused` (packages that are not in the image), `left` (each `name`, `reason`); null otherwise",
+            ),
         ],
     ),
     (
@@ -128,6 +132,27 @@ const OBJECTS: &[Object] = &[
         ],
     ),
     (
+        "envforge why torch pytorch-cuda:2.8-cu128",
+        "the requirements that lead to a package of the lock, and what chose its version",
+        &[
+            ("lock", "hash of the lock"),
+            ("name", "the package"),
+            ("version", "its version"),
+            ("file", "its file"),
+            ("index", "name of the index, or suite of the distribution"),
+            ("layer", "layer of the image; null: a package of the distribution"),
+            ("chosen", "reason of the version, as a clause"),
+            ("source", "the fact behind it, where the matrix chose it; otherwise null"),
+            ("bounds", "each requirement on its version, with the package that has it"),
+            (
+                "chains",
+                "each way that leads to it: `requested_by` (`spec`, `project`, `every-image`), `requested`, and `through`, each with `name`, `version` and `requirement`",
+            ),
+            ("more_chains", "number of further ways"),
+            ("unknown", "packages of the lock whose own requirements are not known here"),
+        ],
+    ),
+    (
         "envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8",
         "where an image was pushed",
         &[
@@ -138,6 +163,10 @@ const OBJECTS: &[Object] = &[
             ("failed", FAILED),
             ("pushed", "each `reference` with `digest`"),
             ("attested", "with `--attest`, each image by its digest, with the key"),
+            (
+                "evidence",
+                "with `--evidence`, documents of evidence that were copied and not there before; else null",
+            ),
         ],
     ),
     (
@@ -181,6 +210,7 @@ const OBJECTS: &[Object] = &[
             ("path", "the directory or file"),
             ("digest", "digest of the manifest, the image's digest in a registry"),
             ("size", "bytes of all blobs"),
+            ("evidence", "with `--evidence`, documents of evidence in it; else null"),
         ],
     ),
     (
@@ -200,6 +230,7 @@ const OBJECTS: &[Object] = &[
             ("image", "id of the image"),
             ("tag", "its tag"),
             ("digest", "digest of the layout's manifest, the image's digest in a registry"),
+            ("evidence", "with `--evidence`, documents of evidence that are kept; else null"),
         ],
     ),
     (
@@ -225,6 +256,7 @@ const OBJECTS: &[Object] = &[
             ("files", "number of files"),
             ("new", "number of files that were added now"),
             ("bytes", "size of all files"),
+            ("evidence", "with `--evidence`, documents of evidence in it; else null"),
         ],
     ),
     (
@@ -277,6 +309,17 @@ const OBJECTS: &[Object] = &[
             ("matrix", "each `check` that is not ok everywhere, with each `outcome` and its `nodes`"),
             ("widespread", "checks that fail on more than half of the nodes"),
             ("drain", "with `--drain` each `node` to drain, and the `command` as a list of words"),
+            ("attested", "with `--attest`, the image by its digest, with the key; else null"),
+        ],
+    ),
+    (
+        "envforge verify IMAGE@sha256:… --on slurm --as-they-free reports",
+        "the submitted jobs; the answer comes with `verify --merge`",
+        &[
+            ("image", "the image by its digest"),
+            ("reports", "the directory of the reports"),
+            ("jobs", "each `node` that has a job, and Slurm's number of the `job`"),
+            ("not_run", "each `node` without one, and `why`"),
         ],
     ),
     (

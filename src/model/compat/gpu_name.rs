@@ -96,39 +96,70 @@ fn listed(found: &[(ComputeCapability, String)]) -> String {
     found.iter().map(|(cc, arch)| format!("{cc} ({arch})")).collect::<Vec<_>>().join(", ")
 }
 
+/// The names of the GPUs that a matrix knows.
+pub struct GpuNames<'a> {
+    matrix: &'a Matrix,
+    candidates: Candidates<'a>,
+}
+
+impl<'a> GpuNames<'a> {
+    /// Returns the GPU with this name, as [`Matrix::gpu_named`] does.
+    pub fn named(&self, name: &str) -> Result<NamedGpu<'a>, GpuNameError> {
+        self.matching(name).unwrap_or_else(|| {
+            let spelling = Spelling::of(name);
+            if let Some((what, hint)) = other_kind(&spelling.whole) {
+                return Err(GpuNameError::OtherKind { name: name.to_owned(), what, hint });
+            }
+            let nearest = nearest(&spelling, &self.candidates);
+            Err(GpuNameError::Unknown { name: name.to_owned(), nearest })
+        })
+    }
+
+    /// Returns the GPU with this name; `None`: no GPU has it.
+    fn matching(&self, name: &str) -> Option<Result<NamedGpu<'a>, GpuNameError>> {
+        let spelling = Spelling::of(name);
+        for key in
+            [Some(spelling.whole.as_str()), spelling.physical(), spelling.vgpu_board()].into_iter().flatten()
+        {
+            if let Some(matches) = self.candidates.get(key) {
+                return Some(one_capability(name, matches.iter(), |gpu| gpu.name.clone()));
+            }
+        }
+        if let Some(board) = spelling.vgpu_board()
+            && let Some(chip) = self.matrix.chips.iter().find(|chip| has_board(chip, board))
+        {
+            return Some(Ok(named(name.trim(), chip)));
+        }
+        let family = spelling.physical().unwrap_or(&spelling.whole);
+        let members: Vec<_> = self.candidates.iter().filter(|(key, _)| is_member(key, family)).collect();
+        if members.is_empty() {
+            return None;
+        }
+        let gpu = one_capability(name, members.iter().flat_map(|(_, rows)| rows.iter()), |_| {
+            name.trim().to_owned()
+        });
+        Some(gpu.map(|gpu| NamedGpu { product: None, ..gpu }))
+    }
+
+    /// Returns the matrix's name of that GPU; what it does not know is named as it is.
+    pub fn canonical(&self, name: &str) -> String {
+        let known = self.matching(name).and_then(Result::ok).map(|gpu| gpu.name);
+        known.unwrap_or_else(|| name.trim().to_owned())
+    }
+}
+
 impl Matrix {
     /// Returns the GPU with this name, in any exact spelling.
     ///
     /// A MIG slice or vGPU maps to its physical GPU. A family name (`A100`, `4090`) is accepted if all its products have
     /// one capability.
     pub fn gpu_named(&self, name: &str) -> Result<NamedGpu<'_>, GpuNameError> {
-        let candidates = self.candidates();
-        let spelling = Spelling::of(name);
-        for key in
-            [Some(spelling.whole.as_str()), spelling.physical(), spelling.vgpu_board()].into_iter().flatten()
-        {
-            if let Some(matches) = candidates.get(key) {
-                return one_capability(name, matches.iter(), |gpu| gpu.name.clone());
-            }
-        }
-        if let Some(board) = spelling.vgpu_board()
-            && let Some(chip) = self.chips.iter().find(|chip| has_board(chip, board))
-        {
-            return Ok(named(name.trim(), chip));
-        }
-        let family = spelling.physical().unwrap_or(&spelling.whole);
-        let members: Vec<_> = candidates.iter().filter(|(key, _)| is_member(key, family)).collect();
-        if members.is_empty() {
-            if let Some((what, hint)) = other_kind(&spelling.whole) {
-                return Err(GpuNameError::OtherKind { name: name.to_owned(), what, hint });
-            }
-            return Err(GpuNameError::Unknown {
-                name: name.to_owned(),
-                nearest: nearest(&spelling, &candidates),
-            });
-        }
-        one_capability(name, members.iter().flat_map(|(_, rows)| rows.iter()), |_| name.trim().to_owned())
-            .map(|gpu| NamedGpu { product: None, ..gpu })
+        self.gpu_names().named(name)
+    }
+
+    /// Returns all names of GPUs, for whoever asks for many.
+    pub fn gpu_names(&self) -> GpuNames<'_> {
+        GpuNames { matrix: self, candidates: self.candidates() }
     }
 
     /// Returns every known name under its plain key; full rows come before bare names.

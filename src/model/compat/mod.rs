@@ -13,7 +13,7 @@ pub mod rows;
 pub mod tables;
 mod toolkit;
 
-pub use gpu_name::{GpuNameError, NamedGpu};
+pub use gpu_name::{GpuNameError, GpuNames, NamedGpu};
 pub use lint::{Fault, faults};
 pub use lookup::VariantQuery;
 pub use parse::{CompatError, read};

@@ -19,8 +19,8 @@ use super::tables::{
     Base, Capability, CatalogueImage, Chip, Companion, Compiler, ComponentWheel, Components, CondaName,
     CudnnBuild, DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework,
     JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage, NvccRepository,
-    NvccVendor, NvccWheels, Product, Profilers, RowlessWheels, SourceBuild, SourceFloor, Toolkit,
-    UnmeasuredLibrary, Variant,
+    NvccVendor, NvccWheels, Product, Profilers, PtxasWheels, RowlessWheels, SourceBuild, SourceFloor,
+    Toolkit, UnmeasuredLibrary, Variant,
 };
 use super::{from_source, toolkit};
 use crate::failure::{Exit, Failure};

@@ -7,8 +7,8 @@ use super::tables::{
     Base, Capability, CatalogueImage, Chip, Companion, Compiler, ComponentWheel, Components, CondaName,
     CudnnBuild, DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework,
     JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage, NvccRepository,
-    NvccVendor, NvccWheels, Product, Profilers, RowlessWheels, SourceBuild, SourceFloor, Toolkit,
-    UnmeasuredLibrary, Variant,
+    NvccVendor, NvccWheels, Product, Profilers, PtxasWheels, RowlessWheels, SourceBuild, SourceFloor,
+    Toolkit, UnmeasuredLibrary, Variant,
 };
 
 /// A row of the matrix, whatever its table.
@@ -74,6 +74,7 @@ row!(Components, |_| "components.toml".into(), |row| format!("components {}", ro
 row!(ComponentWheel, |_| "components.toml".into(), |row| format!("component {}", row.part));
 row!(NvccPackage, |_| "nvcc.toml".into(), |row| format!("nvcc_package {}", row.base));
 row!(NvccWheels, |_| "nvcc.toml".into(), |row| format!("nvcc_wheels {}", row.cuda_major));
+row!(PtxasWheels, |_| "nvcc.toml".into(), |row| format!("ptxas_wheels {}", row.cuda_major));
 row!(NvccRepository, |_| "nvcc.toml".into(), |row| format!("nvcc_repository {}", row.base));
 row!(NvccVendor, |_| "nvcc.toml".into(), |row| format!("nvcc_vendor {}", row.first));
 row!(Profilers, |_| "nvcc.toml".into(), |row| format!("profilers {}", row.cuda));
@@ -166,6 +167,7 @@ macro_rules! every_table {
             component: ComponentWheel => component_wheels,
             nvcc_package: NvccPackage => nvcc_packages,
             nvcc_wheels: NvccWheels => nvcc_wheels,
+            ptxas_wheels: PtxasWheels => ptxas_wheels,
             nvcc_repository: NvccRepository => nvcc_repositories,
             nvcc_vendor: NvccVendor => nvcc_vendor,
             profilers: Profilers => profilers,

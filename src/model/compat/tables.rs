@@ -65,6 +65,8 @@ pub struct Matrix {
     pub nvcc_packages: Vec<NvccPackage>,
     /// nvcc from wheels.
     pub nvcc_wheels: Vec<NvccWheels>,
+    /// ptxas from wheels.
+    pub ptxas_wheels: Vec<PtxasWheels>,
     /// The vendor's apt repositories.
     pub nvcc_repositories: Vec<NvccRepository>,
     /// The packages of one toolkit in the vendor's repositories.
@@ -482,6 +484,20 @@ pub struct NvccWheels {
     pub source: String,
 }
 
+/// ptxas from the wheels of nvcc.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PtxasWheels {
+    /// The CUDA major.
+    pub cuda_major: u32,
+    /// The parts that are needed: the wheel with ptxas, and those that its METADATA requires and the framework does not pin.
+    pub parts: Vec<String>,
+    /// The file of ptxas below site-packages.
+    pub file: String,
+    /// Where the row comes from.
+    pub source: String,
+}
+
 /// One of the vendor's apt repositories.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -772,10 +788,45 @@ pub struct JitCompiler {
     /// Pythons with a wheel of this Triton.
     #[serde(default)]
     pub python: Vec<PythonVersion>,
+    /// How this Triton takes another ptxas than its own; `None`: no other ptxas helps.
+    pub other_ptxas: Option<OtherPtxas>,
     /// Remarks.
     pub note: Option<String>,
     /// Where the row comes from.
     pub source: String,
+}
+
+/// A variable from which Triton reads the path of a ptxas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PtxasVariable {
+    /// The one for every GPU, to Triton 3.5; later for GPUs before Blackwell.
+    #[serde(rename = "TRITON_PTXAS_PATH")]
+    EveryGpu,
+    /// The one for Blackwell and newer, from Triton 3.6 on.
+    #[serde(rename = "TRITON_PTXAS_BLACKWELL_PATH")]
+    Blackwell,
+}
+
+impl PtxasVariable {
+    /// Returns the name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EveryGpu => "TRITON_PTXAS_PATH",
+            Self::Blackwell => "TRITON_PTXAS_BLACKWELL_PATH",
+        }
+    }
+}
+
+/// How a Triton takes another ptxas than its own, and where that helps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OtherPtxas {
+    /// The variable with its path that Triton reads for these GPUs.
+    pub variable: PtxasVariable,
+    /// The GPUs without a target in Triton's own ptxas that this Triton compiles for with another one.
+    pub gpus: Vec<ComputeCapability>,
+    /// The newest CUDA major whose ptxas it takes.
+    pub newest_cuda_major: u32,
 }
 
 impl JitCompiler {

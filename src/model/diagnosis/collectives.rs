@@ -4,25 +4,39 @@ use super::entry::KnownError;
 
 pub(super) const ENTRIES: &[KnownError] = &[
     KnownError {
+        id: "nccl-gpudirect",
+        texts: &[
+            &["ibv_reg_mr", "failed", "Bad address"],
+            &["ibv_reg_dmabuf_mr", "failed", "Bad address"],
+            &["ibv_exp_reg_mr", "failed", "Bad address"],
+        ],
+        what: "the network card cannot register memory of the GPU (GPUDirect RDMA)",
+        why: "the module nvidia-peermem is not loaded on the host and the kernel offers no DMA-BUF, or the GPU has no GPUDirect RDMA (GeForce)",
+        cures: &[
+            "load the module on every host: `modprobe nvidia-peermem`; it belongs to the driver, and `lsmod | grep peermem` shows it",
+            "leave GPUDirect RDMA out to compare: NCCL_NET_GDR_LEVEL=LOC (UCX: UCX_IB_GPU_DIRECT_RDMA=no)",
+        ],
+        source: "openucx/ucx#8049; Mellanox/nv_peer_memory#115, #121",
+    },
+    KnownError {
         id: "nccl-memlock",
         texts: &[
-            &["Call to ibv_reg_mr* failed", "Cannot allocate memory"],
-            &["Call to ibv_create_cq failed"],
-            &["Call to ibv_create_qp failed"],
-            &["Call to ibv_reg_mr failed"],
-            &["Call to ibv_reg_mr_iova2 failed"],
-            &["Call to ibv_reg_dmabuf_mr failed"],
+            &["max locked memory (ulimit -l)"],
+            &["ibv_reg_mr", "failed"],
+            &["ibv_reg_dmabuf_mr", "failed"],
+            &["ibv_exp_reg_mr", "failed"],
+            &["ibv_create_cq", "failed"],
+            &["ibv_create_qp", "failed"],
             &["RLIMIT_MEMLOCK"],
             &["Unable to write to the memlock"],
-            &["ibv_exp_reg_mr failed"],
         ],
         what: "InfiniBand cannot lock memory",
-        why: "the limit of locked memory (`ulimit -l`) of the container, the job or the daemon is too small; NCCL registers its buffers with the network card",
+        why: "the limit of locked memory (`ulimit -l`) of the container, the job or the daemon is too small; NCCL registers its buffers with the network card. /dev/shm has no part in it",
         cures: &[
-            "start the container with `--ulimit memlock=-1` (Slurm: PropagateResourceLimitsExcept=MEMLOCK), and check `ulimit -l` in it",
+            "start the container with `--ulimit memlock=-1`, as `envforge shell` does with a GPU (Slurm: PropagateResourceLimitsExcept=MEMLOCK), and check `ulimit -l` in it",
             "set `* soft memlock unlimited` and `* hard memlock unlimited` in /etc/security/limits.conf and LimitMEMLOCK=infinity for the daemon (containerd, slurmd) on every node, then restart it",
         ],
-        source: "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
+        source: "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html, openucx/ucx#8229, #8746",
     },
     KnownError {
         id: "nccl-version-mismatch",
@@ -85,6 +99,21 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
     },
     KnownError {
+        id: "nccl-infiniband-devices",
+        texts: &[
+            &["Call to ibv_open_device failed"],
+            &["NET/IB : Unable to open device"],
+            &["Unable to open device mlx5"],
+        ],
+        what: "NCCL cannot open the InfiniBand or RoCE device and uses TCP",
+        why: "the container sees the device in /sys but has no /dev/infiniband",
+        cures: &[
+            "pass the devices: `--device /dev/infiniband --ulimit memlock=-1` and for RoCE `--network host` (`envforge shell` passes the first two with a GPU; Kubernetes: the resource of the RDMA plugin)",
+            "check in the container: `ls -l /dev/infiniband` must show uverbs files that its user may write",
+        ],
+        source: "NVIDIA/nccl#451, #1925",
+    },
+    KnownError {
         id: "nccl-infiniband",
         texts: &[
             &["NET/IB : Got completion from peer"],
@@ -95,13 +124,11 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["NET/OFI Request", "completed with error"],
             &["Call to ibv_modify_qp failed"],
             &["ibv_poll_cq failed"],
-            &["Unable to open device mlx5"],
-            &["Call to ibv_open_device failed"],
         ],
         what: "the InfiniBand or RoCE network reported an error",
-        why: "a link is down, the GID index or the service level does not fit (RoCE), or the container has no /dev/infiniband",
+        why: "a link is down, the GID index or the service level does not fit (RoCE), or a container for RoCE does not have the host's network",
         cures: &[
-            "pass the devices (`--device /dev/infiniband`, `--network host`) and check the ports with `ibstat`; for RoCE set NCCL_IB_GID_INDEX",
+            "check the ports with `ibstat`; for RoCE start the container with `--network host` and set NCCL_IB_GID_INDEX",
             "leave the network out to compare: NCCL_IB_DISABLE=1",
         ],
         source: "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
@@ -112,14 +139,16 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["Failed to open libibverbs.so"],
             &["Could not find libibverbs"],
             &["libibverbs.so: cannot open shared object file"],
+            &["dlopen", "libibverbs.so", "cannot open shared object file"],
             &["NET/IB : Unable to open libibverbs"],
         ],
         what: "NCCL found no library for InfiniBand",
         why: "the image has no libibverbs; without InfiniBand the line is harmless, with it NCCL uses the slower TCP network",
         cures: &[
-            "add the distribution's packages libibverbs1 and ibverbs-providers to `[packages] apt` and pass `--device /dev/infiniband`",
+            "install the packages libibverbs1 and ibverbs-providers in the image (those of envforge with NCCL have them: `envforge lock` adds them to an older lock), and pass `--device /dev/infiniband --ulimit memlock=-1`",
+            "`envforge verify {spec|SPEC}` on a node names the network that NCCL can use (check `nccl-network`)",
         ],
-        source: "https://github.com/NVIDIA/nccl/blob/master/src/misc/ibvsymbols.cc",
+        source: "https://github.com/NVIDIA/nccl/blob/master/src/misc/ibvsymbols.cc, sgl-project/sglang#1427, dstackai/dstack#2712",
     },
     KnownError {
         id: "nccl-no-infiniband",
@@ -127,7 +156,8 @@ pub(super) const ENTRIES: &[KnownError] = &[
         what: "NCCL sees no InfiniBand device",
         why: "the node has none, then the line is harmless; or the container was started without its devices",
         cures: &[
-            "pass the devices (`--device /dev/infiniband`, in Kubernetes the resource of the RDMA plugin) and check with `ibv_devinfo`",
+            "on a node with InfiniBand or RoCE pass the devices (`--device /dev/infiniband`, in Kubernetes the resource of the RDMA plugin) and check `ls /sys/class/infiniband /dev/infiniband` in the container",
+            "install ibverbs-providers in the image: without the driver of its network card libibverbs finds no device",
         ],
         source: "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",
     },

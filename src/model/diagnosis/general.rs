@@ -9,6 +9,7 @@ const GENERAL: &[&str] = &[
     "jax-without-cuda",
     "onnxruntime-no-cuda",
     "nccl-system-error",
+    "nccl-no-infiniband",
     "nccl-remote-exit",
     "nccl-timeout",
     "xid",

@@ -130,6 +130,27 @@ fn specific_error_stands_for_a_general_one_nearby() {
 }
 
 #[test]
+fn specific_line_of_the_network_stands_for_what_follows_from_it() {
+    let system =
+        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.";
+    let no_device = "node0:15:15 [0] NCCL INFO NET/IB : No device found.";
+    for (line, id) in [
+        ("NCCL WARN Call to ibv_reg_mr failed", "nccl-memlock"),
+        ("ibv_create_qp failed: check the memlock limit", "nccl-memlock"),
+        ("NCCL WARN Call to ibv_reg_mr_iova2 failed with error Bad address", "nccl-gpudirect"),
+        ("NCCL WARN Call to ibv_open_device failed", "nccl-infiniband-devices"),
+        ("NCCL INFO Failed to open libibverbs.so[.1]", "nccl-no-libibverbs"),
+    ] {
+        for text in [format!("{line}\n{system}\n"), format!("{line}\n{no_device}\n{system}\n")] {
+            let found = findings(&text);
+            assert_eq!(ids(&found), [id], "{text}");
+            assert!(!found.errors[0].diagnosis.cure.contains("shm"), "{found:?}");
+        }
+    }
+    assert_eq!(ids(&findings(no_device)), ["nccl-no-infiniband"]);
+}
+
+#[test]
 fn first_error_comes_first() {
     let memory = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
     let disk = "OSError: [Errno 28] No space left on device: '/data/out/checkpoint-500'";

@@ -58,6 +58,10 @@ const MEASURES: &[(&str, &[&[&str]])] = &[
     ),
     ("ulimit -l", &[&["--ulimit memlock"], &["^ulimit -l unlimited"], &["$ ulimit -l unlimited"]]),
     ("--ulimit memlock", &[&["--ulimit memlock"], &["^memlock: -1"]]),
+    (
+        "--device /dev/infiniband",
+        &[&["--device /dev/infiniband"], &["--device=/dev/infiniband"], &["/dev/infiniband:/dev/infiniband"]],
+    ),
     ("NCCL_SOCKET_IFNAME", &[&["NCCL_SOCKET_IFNAME=*"], &["NCCL_SOCKET_IFNAME set"]]),
     ("NCCL_IB_DISABLE", &[&["NCCL_IB_DISABLE=1"], &["NCCL_IB_DISABLE set by environment to 1"]]),
     ("NCCL_P2P_DISABLE", &[&["NCCL_P2P_DISABLE=1"], &["NCCL_P2P_DISABLE set by environment to 1"]]),

@@ -142,6 +142,38 @@ mod tests {
         assert!(child.wait().expect("a child of ours").success(), "{text}");
     }
 
+    /// The options that a task of the job gives to a tool on a node, whose devices lie in `folder`.
+    #[expect(clippy::disallowed_methods, reason = "asks bash")]
+    fn rdma_options(folder: &str, call: &str) -> String {
+        let text = slurm(&sample::lock(), &Shell::default(), None);
+        let start = text.find("rdma_options() {").expect("the function");
+        let end = start + text[start..].find("\n}\n").expect("its end");
+        let function = text[start..end].replace("/dev/infiniband/uverbs", &format!("{folder}/uverbs"));
+        let script = format!(
+            "set -euo pipefail\n{function}\n}}\noptions=()\n{call}\necho ${{options[@]+\"${{options[@]}}\"}}\n"
+        );
+        let output = std::process::Command::new("bash").args(["-c", &script]).output().expect("bash starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "writes a file for bash")]
+    fn job_passes_rdma_where_the_node_has_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().to_str().expect("UTF-8");
+        assert_eq!(rdma_options(path, "GPUS=0; rdma_options docker"), "", "the node has none");
+        fs_err::write(folder.path().join("uverbs0"), "").expect("written");
+        let device = "--device /dev/infiniband";
+        assert_eq!(rdma_options(path, "GPUS=0; rdma_options docker"), device, "gpu_options has the limit");
+        assert_eq!(rdma_options(path, "GPUS=; rdma_options docker"), format!("{device} --ulimit memlock=-1"));
+        let bounded = "ulimit() { echo 64; }; GPUS=0; rdma_options podman";
+        assert_eq!(rdma_options(path, bounded), device, "a rootless podman cannot raise the job's limit");
+        let unbounded = "ulimit() { echo unlimited; }; GPUS=0; rdma_options podman";
+        assert_eq!(rdma_options(path, unbounded), format!("{device} --ulimit memlock=-1:-1"));
+        assert!(slurm(&sample::lock(), &Shell::default(), None).contains("\n    rdma_options \"$tool\"\n"));
+    }
+
     #[test]
     fn a_project_becomes_a_definition_file() {
         let (lock, files) = exported(&BaseSource::Image("debian@sha256:ab".to_owned()), true);

@@ -4,14 +4,17 @@
 
 use std::fmt::Write as _;
 
+use crate::model::export::project_code::{CODE_FOLDER, CODE_TARGET, code_variables};
+use crate::model::image::paths::WORKSPACE;
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
+use crate::model::shared_memory::shm_text;
 
 /// Returns the text of `compose.yaml`: of the image in a registry, or next to the directory `image`, which contains the exported
-/// Dockerfile.
-pub fn compose(lock: &Lock, shell: &Shell, pushed: Option<&ImageRef>) -> String {
+/// Dockerfile. `project`: the path to a project whose code is importable by the files in the directory `project-code`.
+pub fn compose(lock: &Lock, shell: &Shell, pushed: Option<&ImageRef>, project: Option<&str>) -> String {
     // Compose replaces `$NAME` in every value by a variable of whoever runs it.
     let word = |text: &str| serde_json::Value::from(text.replace('$', "$$")).to_string();
     // An image built by Compose is not verified.
@@ -42,7 +45,19 @@ pub fn compose(lock: &Lock, shell: &Shell, pushed: Option<&ImageRef>) -> String 
     if shell.jupyter == Some(true) {
         out.push_str("    command: [\"jupyter\", \"lab\", \"--ip=0.0.0.0\", \"--no-browser\"]\n");
     }
-    out.push_str("    stdin_open: true\n    tty: true\n    working_dir: \"/workspace\"\n    volumes:\n      - \"${PROJECT:-.}:/workspace\"\n");
+    out.push_str("    stdin_open: true\n    tty: true\n    working_dir: \"/workspace\"\n");
+    if project.is_some() {
+        out.push_str("    environment:\n");
+        for variable in code_variables(&lock.environment) {
+            let _ = writeln!(out, "      - {}", word(&variable));
+        }
+    }
+    // A name in `${…}` is kept as it is, and a path ends it with `}`.
+    let default = project.filter(|path| !path.contains(['}', '"', '$', '\\', ':'])).unwrap_or(".");
+    let _ = writeln!(out, "    volumes:\n      - \"${{PROJECT:-{default}}}:{WORKSPACE}\"");
+    if project.is_some() {
+        let _ = writeln!(out, "      - \"./{CODE_FOLDER}:{CODE_TARGET}:ro\"");
+    }
     for mount in &shell.mounts {
         let _ = writeln!(out, "      - {}", word(mount));
     }
@@ -56,13 +71,19 @@ pub fn compose(lock: &Lock, shell: &Shell, pushed: Option<&ImageRef>) -> String 
     for port in &ports {
         let _ = writeln!(out, "      - {}", word(port));
     }
-    let _ = writeln!(out, "    shm_size: {}", word(shell.shm_size.as_deref().unwrap_or("8g")));
+    let shm = shell.shm_size.clone().unwrap_or_else(|| shm_text(None));
+    let _ = writeln!(out, "    shm_size: {}", word(&shm));
     if let Some(memory) = &shell.memory {
         let _ = writeln!(out, "    mem_limit: {}", word(memory));
     }
     if let Some(cpus) = shell.cpus {
         let _ = writeln!(out, "    cpus: {cpus}");
     }
+    // An engine refuses a device that it does not have, and a rootless one the limit.
+    out.push_str(
+        "    # For InfiniBand or RoCE between nodes remove the `#`; RoCE also needs `network_mode: host` (then without `ports`).\n    \
+         # devices:\n    #   - \"/dev/infiniband:/dev/infiniband\"\n    # ulimits:\n    #   memlock: -1\n",
+    );
     out.push_str(
         "    # Remove this section on an engine without a GPU.\n    deploy:\n      resources:\n        reservations:\n          \
          devices:\n            - driver: \"nvidia\"\n              count: \"all\"\n              capabilities: [\"gpu\"]\n",
@@ -100,19 +121,36 @@ mod tests {
         let mut lock = sample::lock();
         lock.added.project = Some("vision".to_owned());
         lock.added.run = vec![LockedRun { command: "x".to_owned(), secrets: vec!["hf-token".to_owned()] }];
-        let text = compose(&lock, &file.default.shell, None);
+        let text = compose(&lock, &file.default.shell, None, None);
         let text = text.replace(&lock.hash()[..12], "LOCK");
         insta::assert_snapshot!(text);
         let reference = format!("registry.example.com/team/vision@sha256:{}", "a".repeat(64));
-        let pushed = compose(&lock, &file.default.shell, Some(&reference.parse().expect("a reference")));
+        let pushed =
+            compose(&lock, &file.default.shell, Some(&reference.parse().expect("a reference")), None);
         assert!(pushed.contains(&format!("    image: \"{reference}\"\n    command")), "{pushed}");
         for word in ["build", "secrets", "context"] {
             assert!(!pushed.contains(word), "{word}: {pushed}");
         }
         let shell: Shell = toml::from_str("mounts = ['./$HOME:/x${A:-b}']").expect("reads");
-        let text = compose(&sample::lock(), &shell, None);
+        let text = compose(&sample::lock(), &shell, None, None);
         assert!(text.contains("\"./$$HOME:/x$${A:-b}\""), "no variable of the user's: {text}");
-        let bare = compose(&sample::lock(), &Shell::default(), None);
-        assert!(!bare.contains("secrets") && !bare.contains("ports"), "{bare}");
+        let bare = compose(&sample::lock(), &Shell::default(), None, None);
+        assert!(!bare.contains("secrets") && !bare.contains("    ports:"), "{bare}");
+        assert!(!bare.contains("PYTHONPATH") && bare.contains("\"${PROJECT:-.}:/workspace\""), "{bare}");
+        let mut lock = sample::lock();
+        lock.environment.insert("PATH".to_owned(), "/opt/env/bin:/bin".to_owned());
+        let of_project = compose(&lock, &Shell::default(), None, Some("../.."));
+        for line in [
+            "      - \"PYTHONPATH=/envforge/project\"\n",
+            "      - \"PATH=/opt/env/bin:/bin:/envforge/project/bin\"\n",
+            "      - \"${PROJECT:-../..}:/workspace\"\n",
+            "      - \"./project-code:/envforge/project:ro\"\n",
+        ] {
+            assert!(of_project.contains(line), "{line}: {of_project}");
+        }
+        for path in ["a}b", "a$HOME", "a:b"] {
+            let text = compose(&sample::lock(), &Shell::default(), None, Some(path));
+            assert!(text.contains("${PROJECT:-.}:/workspace"), "{text}");
+        }
     }
 }

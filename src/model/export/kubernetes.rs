@@ -13,6 +13,7 @@ use crate::model::image::render::rendered;
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
+use crate::model::shared_memory::shm_text;
 use crate::model::verdict::expectation_file;
 
 /// Files of the base by name.
@@ -61,7 +62,7 @@ pub fn kubernetes(
         "image": Value::from(pushed.to_string()).to_string(),
         "affinity": yaml(&affinity, 8),
         "wide_affinity": yaml(&affinity, 16),
-        "shm": quantity(shell.shm_size.as_deref().unwrap_or("8g")),
+        "shm": quantity(&shell.shm_size.clone().unwrap_or_else(|| shm_text(None))),
         "smoke": smoke,
         "agent": Value::from(agent.command.clone()).to_string(),
         "variables": agent.variables,
@@ -173,7 +174,7 @@ fn word(value: &Value) -> String {
     }
 }
 
-fn indented(text: &str, indent: usize) -> String {
+pub(super) fn indented(text: &str, indent: usize) -> String {
     let blank = " ".repeat(indent);
     text.lines().map(|line| format!("{blank}{line}")).collect::<Vec<_>>().join("\n")
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::model::compat::Matrix;
-use crate::model::resolve::{ResolveOptions, resolves};
+use crate::model::resolve::{ResolveOptions, image_runs};
 use crate::model::spec::Spec;
 use crate::model::stack::Stack;
 use crate::model::target::{Target, TargetGpu, TargetSource};
@@ -76,7 +76,7 @@ fn drivers_of(stack: &Stack, gpu: ComputeCapability, matrix: &Matrix) -> Vec<Dri
             gpus: vec![TargetGpu { name: None, compute_capability: gpu }],
             machine: stack.machine,
         };
-        resolves(&spec, &target, matrix, &options)
+        image_runs(&spec, stack, &target, matrix, &options)
     };
     // Between these the answer does not change: a rule names a driver that a CUDA requires, or a branch.
     let mut edges: Vec<DriverVersion> = [&stack.requires.driver, &stack.requires.driver_native]
@@ -226,7 +226,7 @@ mod tests {
                     gpus: vec![TargetGpu { name: None, compute_capability: row.cc }],
                     machine: stack.machine,
                 };
-                let resolved = resolves(&spec, &target, matrix, &ResolveOptions::default());
+                let resolved = image_runs(&spec, stack, &target, matrix, &ResolveOptions::default());
                 let fitted = fits(&terms, &labels(stack.machine, row.cc, driver));
                 assert_eq!(fitted, resolved, "{} on {} with {driver}: {terms:#?}", stack.name, row.cc);
             }
@@ -244,6 +244,23 @@ mod tests {
         ] {
             agrees(&stack_of(spec, machine).unwrap_or_else(|| panic!("{spec} resolves")));
         }
+    }
+
+    /// The stack is refused there without the ptxas that an image for a GB10 has.
+    #[test]
+    fn image_without_the_ptxas_for_a_gpu_fits_no_node_with_it() {
+        let gb10 = "12.1".parse().expect("a capability");
+        let on_gb10 = |stack: &Stack| {
+            let terms = node_terms(stack, Matrix::current());
+            fits(&terms, &labels(stack.machine, gb10, "580.95.05"))
+        };
+        let plain = stack_of("pytorch-cuda:2.9.1-cu130", Machine::Aarch64).expect("resolves");
+        assert!(!on_gb10(&plain));
+        let gpus = vec![TargetGpu { name: None, compute_capability: gb10 }];
+        let target = Target { source: TargetSource::Named, gpus, ..Target::any(Machine::Aarch64) };
+        let spec = plain.name.parse().expect("its own name");
+        let made = resolve(&spec, &target, Matrix::current(), &ResolveOptions::default()).expect("resolves");
+        assert!(on_gb10(&made));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::model::image::login_profile::{LOGIN_PROFILE, login_profile};
 use crate::model::image::render::rendered;
 
 /// A file of the file system, or a directory.
@@ -47,9 +48,9 @@ pub fn runtime_files(configuration: &str) -> Result<Vec<RuntimeFile>, serde_json
     let env = config.env.unwrap_or_default();
     let variables: Vec<(&str, String)> = env.iter().filter_map(|text| variable(text)).collect();
     let path = variables.iter().find(|(name, _)| *name == "PATH").map(|(_, value)| value.as_str());
+    let path = path.unwrap_or("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     let values = json!({
         "variables": variables.iter().filter(|(name, _)| *name != "HOME").map(|(name, value)| json!({ "name": name, "value": value })).collect::<Vec<_>>(),
-        "path": path.unwrap_or("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
         "entrypoint": without_init(config.entrypoint.unwrap_or_default()),
         "command": config.cmd.unwrap_or_else(|| vec!["bash".to_owned()]),
         "folder": if config.working_dir.is_empty() { "/" } else { &config.working_dir },
@@ -85,11 +86,7 @@ pub fn runtime_files(configuration: &str) -> Result<Vec<RuntimeFile>, serde_json
         file("etc/environment", 0o644, lines),
         file("etc/fstab", 0o644, String::new()),
         folder("etc/profile.d"),
-        file(
-            "etc/profile.d/zz-envforge.sh",
-            0o644,
-            made(include_str!("../../../templates/cluster/profile.sh.j2")),
-        ),
+        file(LOGIN_PROFILE, 0o644, login_profile(path)),
         file("etc/rc", 0o755, made(include_str!("../../../templates/cluster/rc.j2"))),
         file("etc/rc.local", 0o755, String::new()),
     ])
@@ -152,9 +149,7 @@ mod tests {
             rc.contains("cd '/workspace'") && rc.ends_with("exec '/opt/envforge/entrypoint' \"$@\"\n"),
             "{rc}"
         );
-        assert!(
-            text(&files, "etc/profile.d/zz-envforge.sh").ends_with("export PATH='/opt/env/bin:/usr/bin'\n")
-        );
+        assert!(text(&files, LOGIN_PROFILE).contains("\nexport PATH='/opt/env/bin:/usr/bin'\n"));
         assert_eq!((text(&files, "etc/fstab"), text(&files, "etc/rc.local")), ("", ""));
         assert!(text(&files, ".singularity.d/labels.json").contains("\"torch:2.8\""));
         let paths: Vec<&str> = files.iter().map(|file| file.path).collect();

@@ -9,6 +9,8 @@ use crate::model::lock::Lock;
 const SCHEMA: u32 = 1;
 /// The label with the hash of the image's lock.
 pub const LOCK_LABEL: &str = "io.envforge.lock";
+/// The label with the name that the image has by its lock, without a suffix.
+pub const NAME_LABEL: &str = "io.envforge.name";
 /// The label with the component of each layer above the base, lowest first, separated by commas.
 pub const LAYERS_LABEL: &str = "io.envforge.layers";
 /// The ending of a tag until checks have run on a GPU.
@@ -25,6 +27,11 @@ pub fn name(lock: &Lock) -> String {
     }
 }
 
+/// The name that follows a project from build to build: `envforge/PROJECT:current`. `None`: the image is of no project.
+pub fn current_name(lock: &Lock) -> Option<String> {
+    Some(format!("envforge/{}:current", lock.added.project.as_ref()?))
+}
+
 /// The labels of a lock's image, whose layers above the base have these components.
 pub(super) fn labels(lock: &Lock, components: &[ComponentKind]) -> BTreeMap<String, String> {
     let stack = &lock.stack;
@@ -37,7 +44,7 @@ pub(super) fn labels(lock: &Lock, components: &[ComponentKind]) -> BTreeMap<Stri
         ("org.opencontainers.image.base.name", lock.base.name.clone()),
         ("io.envforge.schema", SCHEMA.to_string()),
         ("io.envforge.spec", lock.spec.clone()),
-        ("io.envforge.name", name(lock)),
+        (NAME_LABEL, name(lock)),
         (LOCK_LABEL, lock.hash()),
         (LAYERS_LABEL, layers.join(",")),
         ("io.envforge.matrix", lock.stack.matrix.clone()),

@@ -6,12 +6,15 @@ pub mod context;
 pub mod context_files;
 pub mod description;
 pub mod device_code;
+#[cfg(test)]
+mod earlier_lock_tests;
 mod history;
 pub mod info;
 pub mod inventory;
 pub mod labels;
 mod layers;
 pub mod libc;
+pub(crate) mod login_profile;
 pub mod manifest;
 pub(crate) mod paths;
 pub mod plan;

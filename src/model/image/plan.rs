@@ -16,13 +16,14 @@ use crate::model::image::description::{
 };
 use crate::model::image::labels::labels;
 use crate::model::image::layers::layers;
+use crate::model::image::login_profile::{LOGIN_PROFILE, login_profile};
 use crate::model::image::render::render;
 use crate::model::image::toolkit::toolkit_step;
 use crate::model::lock::{Lock, LockedDeb};
 
 pub use crate::model::image::context_files::{BaseSource, CachedFile, ContextFiles};
 pub use crate::model::image::description::BuildPlan;
-pub use crate::model::image::labels::{LOCK_LABEL, UNVERIFIED, name};
+pub use crate::model::image::labels::{LOCK_LABEL, NAME_LABEL, UNVERIFIED, current_name, name};
 pub(crate) use crate::model::image::layers::summarize;
 pub use crate::model::image::variables::{environment, environment_of};
 
@@ -191,7 +192,7 @@ fn image_files(lock: &Lock) -> Vec<ContextEntry> {
     let program =
         |path: &str, text: &'static str| ContextEntry::program(&format!("files/opt/envforge/{path}"), text);
     let text = |path: &str, text: String| ContextEntry::text(&format!("files/opt/envforge/{path}"), text);
-    vec![
+    let mut files = vec![
         program("entrypoint", include_str!("../../../templates/files/entrypoint.sh")),
         program("bin/pip", include_str!("../../../templates/files/pip.sh")),
         program("bin/uv", include_str!("../../../templates/files/uv.sh")),
@@ -199,7 +200,11 @@ fn image_files(lock: &Lock) -> Vec<ContextEntry> {
         text("satisfied.py", include_str!("../../../templates/files/satisfied.py").to_owned()),
         text("constraints.txt", constraints),
         text("locked.txt", names),
-    ]
+    ];
+    if let Some(path) = lock.environment.get("PATH").filter(|_| lock.keeps_login_path()) {
+        files.push(ContextEntry::text(&format!("files/{LOGIN_PROFILE}"), login_profile(path)));
+    }
+    files
 }
 
 #[cfg(test)]

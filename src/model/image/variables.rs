@@ -33,6 +33,10 @@ pub fn environment(stack: &Stack) -> BTreeMap<String, String> {
         *path = path.replace(":/usr/local/sbin", ":/usr/local/cuda/bin:/usr/local/sbin");
         all.insert("CUDA_HOME".to_owned(), "/usr/local/cuda".to_owned());
     }
+    if let Some(ptxas) = &stack.ptxas {
+        let path = format!("/opt/env/lib/python{}/site-packages/{}", stack.python, ptxas.file);
+        all.insert(ptxas.variable.as_str().to_owned(), path);
+    }
     // The floor by minor-version compatibility: a `cuda>=` condition would require more than the wheels need.
     if let Some(driver) = &stack.requires.driver {
         all.insert("NVIDIA_REQUIRE_CUDA".to_owned(), format!("driver>={driver}"));
@@ -48,6 +52,18 @@ mod tests {
     #[test]
     fn required_driver_is_the_floor_not_the_newest() {
         assert_eq!(environment(&sample::stack())["NVIDIA_REQUIRE_CUDA"], "driver>=525.60.13");
+    }
+
+    #[test]
+    fn path_of_ptxas_is_set_where_triton_needs_another() {
+        let mut stack = sample::stack();
+        let plain = environment(&stack);
+        assert!(!plain.keys().any(|name| name.starts_with("TRITON_")), "{plain:?}");
+        stack.ptxas = Some(sample::ptxas());
+        let mut all = environment(&stack);
+        let path = "/opt/env/lib/python3.11/site-packages/nvidia/cuda_nvcc/bin/ptxas";
+        assert_eq!(all.remove("TRITON_PTXAS_PATH").as_deref(), Some(path));
+        assert_eq!(all, plain, "no other variable changes: the toolkit is not in the image");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The canonical form of a lock, which its hash is taken of (schema [`SCHEMA`]).
+//! The canonical form of a lock, which its hash is taken of (schemas 2 and 3).
 //!
 //! The hash of a lock is the SHA-256, in lower-case hex, of its canonical JSON. To compute it with other tools:
 //!
@@ -20,7 +20,6 @@ use serde_json::Value;
 
 use super::added::UserAdditions;
 use super::choice::StackChoice;
-use super::toml::SCHEMA;
 use super::types::{
     BaseProvider, IndexKind, Lock, LockedBase, LockedDeb, LockedSource, LockedTool, LockedWheel, WheelLayer,
 };
@@ -65,7 +64,7 @@ struct HashedWheel<'a> {
 impl<'a> HashedLock<'a> {
     fn of(lock: &'a Lock) -> Self {
         let Lock {
-            schema: _,
+            schema,
             spec,
             added,
             stack,
@@ -80,7 +79,7 @@ impl<'a> HashedLock<'a> {
             records: _,
         } = lock;
         Self {
-            schema: SCHEMA,
+            schema: *schema,
             spec,
             added,
             stack: StackChoice::of(stack),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::model::compat::tables::Channel;
-use crate::model::stack::{Flavour, ForwardCompatChoice, Nvcc, SourceChoice, Stack};
+use crate::model::stack::{Flavour, ForwardCompatChoice, Nvcc, PtxasChoice, SourceChoice, Stack};
 use crate::model::target::{Target, TargetSource};
 use crate::model::versions::{
     ComputeCapability, CudaVariant, FrameworkVersion, LibraryVersion, Machine, PythonVersion, ToolkitVersion,
@@ -36,6 +36,7 @@ pub(super) struct StackChoice<'a> {
     install: &'a [String],
     parts: &'a BTreeMap<String, String>,
     nvcc: Option<&'a Nvcc>,
+    ptxas: Option<&'a PtxasChoice>,
     source_build: Option<SourceInputs<'a>>,
     numpy: Option<&'a str>,
     target: &'a Target,
@@ -88,6 +89,7 @@ impl<'a> StackChoice<'a> {
             shared: _,
             parts,
             nvcc,
+            ptxas,
             source_build,
             numpy,
             target,
@@ -118,6 +120,7 @@ impl<'a> StackChoice<'a> {
             install,
             parts,
             nvcc: nvcc.as_ref(),
+            ptxas: ptxas.as_deref(),
             source_build: source_build.as_deref().map(SourceInputs::of),
             numpy: numpy.as_deref(),
             target,
@@ -152,6 +155,7 @@ impl<'a> StackChoice<'a> {
             install,
             parts,
             nvcc,
+            ptxas,
             source_build,
             numpy,
             target,
@@ -179,6 +183,8 @@ impl<'a> StackChoice<'a> {
         facts.add_nvcc(*nvcc, NVCC);
         facts.add_all(parts);
         facts.add_some("forward-compatibility package", forward_compat.as_ref().map(|choice| choice.package));
+        // Without a named target it follows from the machine that made the lock.
+        facts.add_some("ptxas for Triton", ptxas.filter(|_| with_target).map(ptxas_text));
         facts.add_some("target", with_target.then(|| target_text(target)));
         facts.found
     }
@@ -270,6 +276,14 @@ impl<'a> Facts<'a> {
 
 /// The places that a source build takes.
 const SOURCE_PLACES: usize = 5 + BUILD_NVCC.len();
+
+fn ptxas_text(ptxas: &PtxasChoice) -> String {
+    let PtxasChoice { cuda, parts, file, variable, gpus } = ptxas;
+    let wheels =
+        parts.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ");
+    let gpus = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    format!("CUDA {cuda} ({wheels}), {file} as {} for {gpus}", variable.as_str())
+}
 
 fn target_text(target: &Target) -> String {
     let Target { source: _, driver, gpus, machine: _ } = target;

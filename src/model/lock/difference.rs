@@ -251,6 +251,29 @@ mod tests {
         said(|s| drop(s.parts.insert("nvidia-cuda-nvcc".into(), "13.2".into())), "requested `13.2`");
     }
 
+    /// It follows from the target, so it counts where the user named one.
+    #[test]
+    fn ptxas_for_triton_counts_with_a_named_target_and_stays_without() {
+        let with = |source| {
+            differences(move |stack| {
+                stack.target.source = source;
+                stack.ptxas = Some(sample::ptxas());
+            })
+        };
+        assert_eq!(with(TargetSource::Detected), Vec::<String>::new());
+        let named = with(TargetSource::Named);
+        assert!(
+            named[0].starts_with("ptxas for Triton: requested `CUDA 12.9.1 (nvidia-cuda-nvcc-cu12 12.9.86)")
+        );
+        let mut lock = sample::lock();
+        lock.stack.ptxas = Some(sample::ptxas());
+        assert_eq!(lock.clone().with_facts_of(&sample::stack()), lock, "another host builds the same image");
+        assert_eq!(lock.differs_from(&sample::stack()), []);
+        let plain = Lock { stack: sample::stack(), ..lock.clone() };
+        assert_ne!(lock.hash(), plain.hash());
+        assert_eq!(plain.hash(), sample::lock().hash());
+    }
+
     fn source_build() -> crate::model::stack::SourceChoice {
         use crate::model::stack::{Nvcc, NvccSource, SourceChoice};
         SourceChoice {

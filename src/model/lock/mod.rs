@@ -9,7 +9,9 @@ mod choice;
 mod difference;
 mod fields;
 mod identity;
+mod kept_versions;
 mod licences;
+mod origin;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sbom;
@@ -26,6 +28,8 @@ pub use added::{
 };
 pub use changes::{Change, layer_name};
 pub use difference::Difference;
+pub use kept_versions::{KeptVersions, KnownReasons, MovedVersion};
+pub use origin::{Chain, Origin, RequestedBy, Requirements, required_by_metadata};
 pub use toml::{LockError, SCHEMA};
 pub use types::{
     BaseProvider, IndexKind, LayerRecord, Lock, LockMetadata, LockedBase, LockedDeb, LockedSource,

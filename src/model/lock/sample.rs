@@ -9,8 +9,8 @@ use super::toml::SCHEMA;
 use super::types::{
     BaseProvider, IndexKind, Lock, LockMetadata, LockedBase, LockedDeb, LockedTool, LockedWheel, WheelLayer,
 };
-use crate::model::compat::tables::{Channel, Status};
-use crate::model::stack::{Flavour, Reason, Requires, Stack};
+use crate::model::compat::tables::{Channel, PtxasVariable, Status};
+use crate::model::stack::{Flavour, PtxasChoice, Reason, Requires, Stack};
 use crate::model::target::Target;
 use crate::model::versions::Machine;
 
@@ -52,6 +52,7 @@ pub(crate) fn stack() -> Stack {
         shared: Vec::new(),
         parts: BTreeMap::new(),
         nvcc: None,
+        ptxas: None,
         source_build: None,
         numpy: None,
         target: Target::any(Machine::X86_64),
@@ -112,6 +113,17 @@ pub(crate) fn lock() -> Lock {
     }
 }
 
+/// The ptxas that Triton 3.4.0 takes for a GB10.
+pub(crate) fn ptxas() -> Box<PtxasChoice> {
+    Box::new(PtxasChoice {
+        cuda: "12.9.1".parse().unwrap(),
+        parts: BTreeMap::from([("nvidia-cuda-nvcc-cu12".to_owned(), "12.9.86".to_owned())]),
+        file: "nvidia/cuda_nvcc/bin/ptxas".to_owned(),
+        variable: PtxasVariable::EveryGpu,
+        gpus: vec!["12.1".parse().unwrap()],
+    })
+}
+
 /// A package of that name and version; its hash is made of the name.
 pub(crate) fn deb(name: &str, version: &str) -> LockedDeb {
     LockedDeb {
@@ -157,6 +169,7 @@ pub(crate) fn any_lock() -> impl Strategy<Value = Lock> {
             let mut lock = Lock { wheels, environment, added, spec: spec.clone(), ..lock() };
             lock.stack.nccl = nccl.map(|minor| format!("2.{minor}").parse().unwrap());
             lock.stack.reasons[0].because = spec;
+            lock.stack.ptxas = nccl.map(|_| ptxas());
             if !bootstrap {
                 lock.base.packages.clear();
                 lock.base.digest = Some(format!("sha256:{}", "4".repeat(64)));

@@ -49,7 +49,9 @@ fn lock_matches_its_own_request() {
 
 #[test]
 fn fields_of_another_shape_are_refused_with_their_line() {
-    let text = crate::model::lock::sample::lock().to_toml();
+    let mut lock = crate::model::lock::sample::lock();
+    lock.stack.ptxas = Some(crate::model::lock::sample::ptxas());
+    let text = lock.to_toml();
     for (from, to, says) in [
         ("name = \"libc6\"", "name = \"--force\"", "invalid package name `--force`"),
         ("name = \"torch\"", "name = \"torch; rm -rf /\"", "invalid package name"),
@@ -57,6 +59,9 @@ fn fields_of_another_shape_are_refused_with_their_line() {
         ("architecture = \"amd64\"", "architecture = \"../x\"", "invalid package name `../x`"),
         ("name = \"debian:12\"\nsuite", "name = \"a b\"\nsuite", "invalid image name `a b`"),
         ("suite = \"bookworm\"\ncontent", "suite = \"x y\"\ncontent", "invalid package name `x y`"),
+        ("\"nvidia/cuda_nvcc/bin/ptxas\"", "\"nvidia/../../x/bin/ptxas\"", "invalid path of ptxas"),
+        ("\"nvidia/cuda_nvcc/bin/ptxas\"", "\"/tmp/ptxas\"", "invalid path of ptxas `/tmp/ptxas`"),
+        ("\"TRITON_PTXAS_PATH\"", "\"LD_PRELOAD\"", "unknown variant `LD_PRELOAD`"),
         ("name = \"uv\"", "name = \"UV\"", "invalid package name `UV`"),
     ] {
         let bad = text.replacen(from, to, 1);

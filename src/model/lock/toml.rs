@@ -8,8 +8,10 @@ use super::types::Lock;
 use crate::failure::{Exit, Failure};
 use crate::model::visible::visible_line;
 
-/// The schema of locks.
-pub const SCHEMA: u32 = 2;
+/// The schema of locks that are written. Raised when the same pins give another image.
+pub const SCHEMA: u32 = 3;
+/// The oldest schema that is read: the image of such a lock stays as it is.
+const OLDEST: u32 = 2;
 
 const HEADER: &str = "\
 # Made by envforge: every version and hash an image is built from.
@@ -34,7 +36,7 @@ pub enum LockError {
         detail: String,
     },
     /// A lock of another schema.
-    #[error("unsupported lock schema {found} in `{file}`, line {line} (supported: {SCHEMA})")]
+    #[error("unsupported lock schema {found} in `{file}`, line {line} (supported: {OLDEST} to {SCHEMA})")]
     UnknownSchema {
         /// The file.
         file: String,
@@ -138,7 +140,7 @@ impl Lock {
         };
         let schema = toml::from_str::<SchemaOnly>(text).map_err(malformed)?.schema;
         let found = *schema.get_ref();
-        if found != SCHEMA {
+        if !(OLDEST..=SCHEMA).contains(&found) {
             let (line, _) = position(text, schema.span().start);
             return Err(LockError::UnknownSchema { file: file.to_owned(), line, found });
         }
@@ -255,21 +257,24 @@ mod tests {
 
     #[test]
     fn distinguishes_other_schema_from_malformed_file() {
-        let newer = sample::lock().to_toml().replace("schema = 2", "schema = 3\nnews = true");
+        let newer = sample::lock().to_toml().replace("schema = 3", "schema = 4\nnews = true");
         let error = read(&newer).expect_err("refused");
-        assert!(matches!(error, LockError::UnknownSchema { found: 3, line: 4, .. }), "{error}");
-        assert_eq!(error.to_string(), "unsupported lock schema 3 in `envforge.lock`, line 4 (supported: 2)");
+        assert!(matches!(error, LockError::UnknownSchema { found: 4, line: 4, .. }), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "unsupported lock schema 4 in `envforge.lock`, line 4 (supported: 2 to 3)"
+        );
         let hint =
             format!("update envforge: this file requires a newer version than {}", env!("CARGO_PKG_VERSION"));
         assert_eq!(error.hints(), [hint]);
         assert!(error.is_of_newer());
-        let error = read(&newer.replace("schema = 3", "schema = 0")).expect_err("refused");
+        let error = read(&newer.replace("schema = 4", "schema = 0")).expect_err("refused");
         assert!(
             matches!(error, LockError::UnknownSchema { found: 0, .. }) && !error.is_of_newer(),
             "{error}"
         );
         assert_eq!(error.hints(), ["create a new lock file: `envforge lock --upgrade`"]);
-        let error = read(&sample::lock().to_toml().replace("schema = 2", "schema = 1")).expect_err("refused");
+        let error = read(&sample::lock().to_toml().replace("schema = 3", "schema = 1")).expect_err("refused");
         assert!(error.to_string().contains("unsupported lock schema 1") && !error.is_of_newer(), "{error}");
         assert!(error.hints()[0].starts_with("write `schema = 2` in that line"), "{:?}", error.hints());
         let error = read("schema = 1\nspec = @\n").expect_err("refused");

@@ -273,7 +273,7 @@ pub struct LayerRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
-    /// Version of this format: 1 as read, 2 when written by this program.
+    /// Version of this format; it decides what the image is, as every pin does.
     pub schema: u32,
     /// The requested spec: `pytorch-cuda:2.8-cu128`.
     pub spec: String,
@@ -311,6 +311,11 @@ impl Lock {
         self.system.iter().chain(&self.unpacked).chain(&self.apt)
     }
 
+    /// Whether the image keeps its PATH in login shells: since schema 3.
+    pub fn keeps_login_path(&self) -> bool {
+        self.schema > 2
+    }
+
     /// Returns the wheels of no index.
     pub fn local_wheels(&self) -> impl Iterator<Item = &LockedWheel> {
         self.wheels.iter().filter(|wheel| wheel.index == IndexKind::Local)
@@ -332,12 +337,12 @@ impl Lock {
         Self { records: LockMetadata::default(), ..self }
     }
 
-    /// Returns the lock with what the matrix says now of the stack that it fits. The target and the reasons stay: a lock is made
-    /// to be used elsewhere.
+    /// Returns the lock with what the matrix says now of the stack that it fits. The target, the ptxas for it and the reasons stay:
+    /// a lock is made to be used elsewhere.
     #[must_use]
     pub fn with_facts_of(self, fresh: &Stack) -> Self {
-        let Stack { target, matrix, reasons, .. } = self.stack;
-        Self { stack: Stack { target, matrix, reasons, ..fresh.clone() }, ..self }
+        let Stack { ptxas, target, matrix, reasons, .. } = self.stack;
+        Self { stack: Stack { ptxas, target, matrix, reasons, ..fresh.clone() }, ..self }
     }
 
     /// Returns the names of the indexes that it may need, without the default one and the framework's.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::conda::{UNMAPPED, first_line, take};
+use super::lock_selection::{LockSelection, Mismatches, Refused, SelectedPackage};
 use super::locks::pin;
 use super::place::Origin;
 use super::reading::{Kind, Reading};
@@ -110,6 +111,18 @@ struct PixiEnvironment {
     packages: BTreeMap<String, Vec<BTreeMap<String, serde_json::Value>>>,
 }
 
+impl PixiLock {
+    /// Reads a pixi.lock, or returns why it cannot be read.
+    fn parse(text: &str) -> Result<Self, String> {
+        let lock: Self = serde_saphyr::from_str(text)
+            .map_err(|error| format!("not a lock of pixi: {}", first_line(&error.to_string())))?;
+        match lock.version {
+            4..=6 => Ok(lock),
+            other => Err(format!("format {other} of pixi's lock: this envforge reads 4 to 6")),
+        }
+    }
+}
+
 impl PixiEnvironment {
     /// The addresses of its packages for a platform.
     fn addresses(&self, platform: &str) -> BTreeSet<&str> {
@@ -143,25 +156,19 @@ struct PixiPackage {
     kind: Option<String>,
 }
 
+impl PixiPackage {
+    /// Whether it is a Python package of no index: a folder or a repository.
+    fn is_from_elsewhere(&self) -> bool {
+        self.pypi.as_ref().is_some_and(|address| !address.starts_with("http"))
+    }
+}
+
 /// Reads a pixi.lock.
 pub fn from_pixi_lock(file: &str, text: &str, machine: Machine, matrix: &Matrix) -> Reading {
-    let lock: PixiLock = match serde_saphyr::from_str(text) {
+    let lock = match PixiLock::parse(text) {
         Ok(lock) => lock,
-        Err(error) => {
-            return Reading::unreadable(
-                file,
-                Kind::Lock,
-                &format!("not a lock of pixi: {}", first_line(&error.to_string())),
-            );
-        }
+        Err(why) => return Reading::unreadable(file, Kind::Lock, &why),
     };
-    if !(4..=6).contains(&lock.version) {
-        return Reading::unreadable(
-            file,
-            Kind::Lock,
-            &format!("format {} of pixi's lock: this envforge reads 4 to 6", lock.version),
-        );
-    }
     let mut reading = Reading::of(file, Kind::Lock);
     let platform = platform_of(machine);
     let meant = environment_of(&lock, platform);
@@ -178,16 +185,71 @@ pub fn from_pixi_lock(file: &str, text: &str, machine: Machine, matrix: &Matrix)
         addresses.is_none_or(|addresses| address.is_none_or(|address| addresses.contains(address)))
     };
     for package in lock.packages.iter().filter(|package| is_meant(package)) {
-        let is_pypi = package.pypi.is_some() || package.kind.as_deref() == Some("pypi");
-        if let (true, Some(name), Some(version)) = (is_pypi, &package.name, &package.version) {
-            let origin = Origin::holding(file, text, &format!("name: {name}"));
-            pin(&mut reading, name, version, None, origin);
-            continue;
-        }
-        let Some(url) = &package.conda else { continue };
-        archive(&mut reading, url, Origin::holding(file, text, url), (platform, matrix));
+        take_package(&mut reading, package, text, (platform, matrix));
     }
     reading
+}
+
+/// Takes a package of a pixi.lock over.
+fn take_package(
+    reading: &mut Reading,
+    package: &PixiPackage,
+    text: &str,
+    (platform, matrix): (&str, &Matrix),
+) {
+    let is_pypi = package.pypi.is_some() || package.kind.as_deref() == Some("pypi");
+    let file = reading.file.clone();
+    if let (true, Some(name), Some(version)) = (is_pypi, &package.name, &package.version) {
+        pin(reading, name, version, None, Origin::holding(&file, text, &format!("name: {name}")));
+    } else if let Some(url) = &package.conda {
+        archive(reading, url, Origin::holding(&file, text, url), (platform, matrix));
+    }
+}
+
+/// Returns the packages of an environment of a pixi.lock: the default one, or the only group that is requested.
+pub(super) fn selected(
+    text: &str,
+    selection: &LockSelection<'_>,
+    matrix: &Matrix,
+) -> Result<Vec<SelectedPackage>, Refused> {
+    let lock = PixiLock::parse(text).map_err(Refused::Unreadable)?;
+    let platform = platform_of(selection.machine);
+    let known: BTreeSet<String> = lock.environments.keys().cloned().collect();
+    let name = selection.groups.first().map_or("default", String::as_str);
+    let mut mismatches = Mismatches::default();
+    mismatches.names("extra", selection.extras, &BTreeSet::new());
+    // Environments are alternatives.
+    mismatches.names("second environment", selection.groups.get(1..).unwrap_or_default(), &BTreeSet::new());
+    let environment = lock.environments.get(name);
+    match environment {
+        None => mismatches.names("environment", &[name.to_owned()], &known),
+        Some(environment) if !environment.packages.contains_key(platform) => {
+            mismatches.platforms(environment.packages.keys().cloned().collect(), selection);
+        }
+        Some(_) => {}
+    }
+    mismatches.check()?;
+    let addresses = environment.map(|environment| environment.addresses(platform)).unwrap_or_default();
+    let is_meant = |package: &&PixiPackage| {
+        let address = package.conda.as_deref().or(package.pypi.as_deref());
+        address.is_some_and(|address| addresses.contains(address))
+    };
+    let mut found = Vec::new();
+    for package in lock.packages.iter().filter(is_meant) {
+        if let (Some(name), true) = (&package.name, package.is_from_elsewhere()) {
+            let left = Some("it comes from a repository or a path");
+            found.push(SelectedPackage { name: name.clone(), version: None, left });
+            continue;
+        }
+        // One reading each: a reading has one release of a package.
+        let mut reading = Reading::of("", Kind::Lock);
+        take_package(&mut reading, package, "", (platform, matrix));
+        found.extend(reading.pins.iter().filter_map(|pin| {
+            let version = pin.versions.iter().next()?.version().to_string();
+            Some(SelectedPackage { name: pin.name.clone(), version: Some(version), left: None })
+        }));
+    }
+    Ok(found)
 }
 
 /// Takes the package over that an address of an archive names.

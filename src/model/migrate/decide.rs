@@ -63,6 +63,7 @@ pub fn decide(mut readings: Vec<Reading>, question: &Question<'_>) -> Result<Mig
         }
     }
     take_offered(&mut readings, &mut decision);
+    take_tests(&mut readings);
     if files.is_empty() {
         let files = readings.into_iter().map(|reading| reading.file).collect();
         return Err(Refusal::NothingUnderstood { files, rows: decision.rows });
@@ -96,6 +97,34 @@ fn take_offered(readings: &mut [Reading], decision: &mut Decision<'_>) {
     reading.indexes.extend(taken.indexes);
     for note in &taken.left {
         decision.note(Change::NotTakenOver, note);
+    }
+}
+
+/// Names of extras and groups that projects keep their tests' packages in, in the order in which one is taken.
+const TESTS: [&str; 4] = ["test", "tests", "testing", "dev"];
+
+/// Takes the extra or group that has pytest, where nothing else asks for it: a project is to be tested in its image.
+fn take_tests(readings: &mut [Reading]) {
+    let is_pytest = |asked: &Asked| asked.name == "pytest";
+    if readings.iter().any(|one| one.packages.iter().any(is_pytest)) {
+        return;
+    }
+    let all = |readings: &[Reading]| -> Vec<(usize, usize, usize)> {
+        let places = readings.iter().enumerate().filter(|(_, reading)| reading.kind == Kind::Project);
+        let offered =
+            places.flat_map(|(at, reading)| reading.offered.iter().enumerate().map(move |one| (at, one)));
+        let of_tests = offered.filter_map(|(at, (number, offered))| {
+            let rank = TESTS.iter().position(|name| *name == offered.name.to_lowercase())?;
+            let has = offered.packages.iter().any(is_pytest) && !offered.is_without_cuda();
+            has.then_some((rank, at, number))
+        });
+        of_tests.collect()
+    };
+    if let Some((_, at, number)) = all(readings).into_iter().min() {
+        let reading = &mut readings[at];
+        let taken = &mut reading.offered[number];
+        taken.is_taken = true;
+        reading.is_readable_by_lock &= taken.is_group;
     }
 }
 
@@ -245,7 +274,9 @@ impl<'a> Decision<'a> {
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for reading in readings {
             let pinned = reading.pins.iter().filter(|_| !wanted_elsewhere);
-            for asked in reading.packages.iter().chain(pinned) {
+            let tests = reading.offered.iter().filter(|offered| offered.is_taken);
+            let tests = tests.flat_map(|offered| &offered.packages);
+            for asked in reading.packages.iter().chain(tests).chain(pinned) {
                 if !holds(&asked.marker, self.question.machine, python) {
                     let why = format!("not for Linux on {} with Python {python}", self.question.machine);
                     self.row(Change::NotTakenOver, &asked.origin, &asked.written, &why);
@@ -640,11 +671,16 @@ impl<'a> Decision<'a> {
                 );
             }
             for offered in &reading.offered {
-                if !copied && reading.file == "pyproject.toml" {
-                    project.groups.push(offered.name.clone());
+                let is_named = !copied && reading.file == "pyproject.toml" && offered.is_group;
+                if is_named {
+                    let groups =
+                        if offered.is_taken { &mut project.taken_groups } else { &mut project.groups };
+                    groups.push(offered.name.clone());
                 }
                 let names: Vec<_> = offered.packages.iter().map(Asked::requirement).collect();
-                let mut why = if copied || reading.file != "pyproject.toml" {
+                let mut why = if offered.is_taken {
+                    format!("{}: taken, since it has pytest", offered.what)
+                } else if !is_named {
                     format!("{}: add what you need of it to `python`", offered.what)
                 } else {
                     format!("{}: asked for by `groups = [\"{}\"]`", offered.what, offered.name)
@@ -655,7 +691,7 @@ impl<'a> Decision<'a> {
                     }
                 }
                 self.row(
-                    Change::Offered,
+                    if offered.is_taken { Change::Kept } else { Change::Offered },
                     &offered.origin,
                     &format!("{} = {}", offered.name, names.join(", ")),
                     &why,

@@ -1,51 +1,24 @@
 //! Locks of Python tools: uv.lock, poetry.lock, pylock.toml.
 
-use camino::Utf8Path;
 use serde::Deserialize;
 
 use super::place::Origin;
+use super::poetry_lock::PoetryLock;
+use super::pylock::Pylock;
 use super::reading::{Asked, Kind, PythonFact, Reading};
 use super::requirement_line::{Line, line};
+use super::uv_lock::UvLock;
 use crate::model::local_version::LocalVersion;
 use crate::model::marker::{holds, pythons};
 use crate::model::versions::Machine;
 
-#[derive(Deserialize)]
-struct UvLock {
-    version: u32,
-    #[serde(rename = "requires-python")]
-    requires_python: Option<String>,
-    #[serde(default)]
-    package: Vec<UvPackage>,
-}
-
-#[derive(Deserialize)]
-struct UvPackage {
-    name: String,
-    version: Option<String>,
-    #[serde(default)]
-    source: toml::Table,
-    #[serde(default, rename = "resolution-markers")]
-    markers: Vec<String>,
-}
-
 /// Reads a uv.lock.
 pub fn from_uv_lock(file: &str, text: &str, machine: Machine) -> Reading {
     let mut reading = Reading::of(file, Kind::Lock);
-    let lock: UvLock = match toml::from_str(text) {
+    let lock = match UvLock::parse(text) {
         Ok(lock) => lock,
-        Err(error) => {
-            return Reading::unreadable(
-                file,
-                Kind::Lock,
-                &format!("not a lock of uv: {}", error.message().trim()),
-            );
-        }
+        Err(why) => return Reading::unreadable(file, Kind::Lock, &why),
     };
-    if lock.version != 1 {
-        let why = format!("format {} of uv's lock: this envforge reads format 1", lock.version);
-        return Reading::unreadable(file, Kind::Lock, &why);
-    }
     python(&mut reading, lock.requires_python.as_deref(), text);
     for package in lock.package {
         let origin = Origin::file(file);
@@ -70,54 +43,17 @@ pub fn from_uv_lock(file: &str, text: &str, machine: Machine) -> Reading {
     reading
 }
 
-#[derive(Deserialize)]
-struct PoetryLock {
-    #[serde(default)]
-    package: Vec<PoetryPackage>,
-    #[serde(default)]
-    metadata: toml::Table,
-}
-
-#[derive(Deserialize)]
-struct PoetryPackage {
-    name: String,
-    version: String,
-    markers: Option<toml::Value>,
-    #[serde(default)]
-    source: toml::Table,
-}
-
 /// Reads a poetry.lock.
 pub fn from_poetry_lock(file: &str, text: &str) -> Reading {
     let mut reading = Reading::of(file, Kind::Lock);
-    let lock: PoetryLock = match toml::from_str(text) {
+    let lock = match PoetryLock::parse(text) {
         Ok(lock) => lock,
-        Err(error) => {
-            return Reading::unreadable(
-                file,
-                Kind::Lock,
-                &format!("not a lock of Poetry: {}", error.message().trim()),
-            );
-        }
+        Err(why) => return Reading::unreadable(file, Kind::Lock, &why),
     };
-    let written = lock.metadata.get("lock-version").and_then(toml::Value::as_str).unwrap_or_default();
-    if !written.starts_with("1.") && !written.starts_with("2.") {
-        let why = format!("format `{written}` of Poetry's lock: this envforge reads 1 and 2");
-        return Reading::unreadable(file, Kind::Lock, &why);
-    }
-    python(&mut reading, lock.metadata.get("python-versions").and_then(toml::Value::as_str), text);
+    python(&mut reading, lock.python(), text);
     for package in lock.package {
         let origin = Origin::file(file);
-        let kind = package.source.get("type").and_then(toml::Value::as_str);
-        let address = package.source.get("url").and_then(toml::Value::as_str).unwrap_or_default();
-        // A wheel by its address: its release is that of the lock.
-        let is_wheel = address
-            .split(['#', '?'])
-            .next()
-            .is_some_and(|path| Utf8Path::new(path).extension() == Some("whl"));
-        if kind.is_some_and(|kind| {
-            ["git", "directory"].contains(&kind) || ["file", "url"].contains(&kind) && !is_wheel
-        }) {
+        if package.left().is_some() {
             reading.leave(origin, &package.name, "from a repository, a path or an address");
             continue;
         }
@@ -178,40 +114,13 @@ pub fn from_pdm_lock(file: &str, text: &str) -> Reading {
     reading
 }
 
-#[derive(Deserialize)]
-struct PyLock {
-    #[serde(rename = "lock-version")]
-    lock_version: String,
-    #[serde(rename = "requires-python")]
-    requires_python: Option<String>,
-    #[serde(default)]
-    packages: Vec<PyLockPackage>,
-}
-
-#[derive(Deserialize)]
-struct PyLockPackage {
-    name: String,
-    version: Option<String>,
-    marker: Option<String>,
-}
-
 /// Reads a pylock.toml (PEP 751): what it lists is what is installed.
 pub fn from_pylock(file: &str, text: &str) -> Reading {
     let mut reading = Reading::of(file, Kind::Lock);
-    let lock: PyLock = match toml::from_str(text) {
+    let lock = match Pylock::parse(text) {
         Ok(lock) => lock,
-        Err(error) => {
-            return Reading::unreadable(
-                file,
-                Kind::Lock,
-                &format!("not a pylock: {}", error.message().trim()),
-            );
-        }
+        Err(why) => return Reading::unreadable(file, Kind::Lock, &why),
     };
-    if !lock.lock_version.starts_with("1.") {
-        let why = format!("format {} of pylock.toml: this envforge reads 1", lock.lock_version);
-        return Reading::unreadable(file, Kind::Lock, &why);
-    }
     python(&mut reading, lock.requires_python.as_deref(), text);
     for package in lock.packages {
         let origin = Origin::file(file);

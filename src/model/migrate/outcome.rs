@@ -53,6 +53,8 @@ pub struct Migration {
     pub requirements: Vec<String>,
     /// Whether it names pyproject.toml for the same reason.
     pub pyproject: bool,
+    /// Extras and groups that it names.
+    pub taken_groups: Vec<String>,
     /// Extras and groups that may be asked for.
     pub groups: Vec<String>,
     /// Packages that it lists itself.

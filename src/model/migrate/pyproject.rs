@@ -91,7 +91,7 @@ pub fn from_uv_toml(file: &str, text: &str, machine: Machine) -> Reading {
 /// What is installed only if somebody asks, with what its own packages say.
 fn offered(origin: Origin, name: &str, what: &'static str, packages: Vec<Asked>, own: Reading) -> Offered {
     let Reading { cuda, left, indexes, .. } = own;
-    Offered { origin, name: name.to_owned(), what, packages, cuda, left, indexes }
+    Offered { cuda, left, indexes, ..Offered::of(origin, name, what, packages) }
 }
 
 /// `[tool.setuptools.dynamic] dependencies = { file = ["requirements.txt"] }`.
@@ -212,7 +212,7 @@ impl Project<'_> {
             let mut own = Reading::of(&reading.file, Kind::Project);
             let packages = self.list(&mut own, Some(list), Some(name));
             let origin = Origin::holding(&reading.file, self.text, name);
-            reading.offered.push(offered(origin, name, "extra", packages, own));
+            reading.offered.push(Offered { is_group: true, ..offered(origin, name, "extra", packages, own) });
         }
     }
 
@@ -239,7 +239,10 @@ impl Project<'_> {
                 .iter()
                 .any(|other| other.name == *name && other.packages.len() == packages.len())
             {
-                reading.offered.push(offered(origin, name, "dependency group", packages, own));
+                reading.offered.push(Offered {
+                    is_group: true,
+                    ..offered(origin, name, "dependency group", packages, own)
+                });
             }
         }
     }

@@ -124,6 +124,10 @@ pub struct Offered {
     pub cuda: Vec<CudaFact>,
     pub left: Vec<Note>,
     pub indexes: Vec<IndexSeen>,
+    /// Whether `groups` of a project file can name it: `lock` reads it itself.
+    pub is_group: bool,
+    /// Whether the project has it without a question: it has what runs the project's tests.
+    pub is_taken: bool,
 }
 
 impl Offered {
@@ -135,7 +139,17 @@ impl Offered {
     /// Packages alone.
     pub(super) fn of(origin: Origin, name: &str, what: &'static str, packages: Vec<Asked>) -> Self {
         let (cuda, left, indexes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { origin, name: name.to_owned(), what, packages, cuda, left, indexes }
+        Self {
+            origin,
+            name: name.to_owned(),
+            what,
+            packages,
+            cuda,
+            left,
+            indexes,
+            is_group: false,
+            is_taken: false,
+        }
     }
 }
 

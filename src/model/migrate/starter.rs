@@ -40,7 +40,13 @@ pub fn starter(folder: &str, found: &Migration) -> String {
     }
     if found.pyproject {
         out.push_str("pyproject = \"pyproject.toml\"\n");
-        if found.groups.is_empty() {
+        if !found.taken_groups.is_empty() {
+            let plain = found.groups.iter().filter(|name| !name.contains(char::is_control));
+            let others: Vec<&str> = plain.map(String::as_str).collect();
+            let others =
+                if others.is_empty() { String::new() } else { format!("    # also: {}", others.join(", ")) };
+            let _ = writeln!(out, "groups = {}{others}", list(&found.taken_groups));
+        } else if found.groups.is_empty() {
             out.push_str("# groups = [\"dev\"]    # of its [dependency-groups]\n");
         } else {
             let _ = writeln!(out, "# groups = {}    # its groups and extras", list(&found.groups));

@@ -103,6 +103,9 @@ impl Found<'_> {
                 self.report(Some(span), text, Some("use either `spec` or its parts"));
             }
         }
+        if let Some(mode) = &environment.project {
+            self.project_mode(mode);
+        }
         environment.target.platform.iter().for_each(|platform| self.one_of(platform, &PLATFORMS));
         environment.verify.level.iter().for_each(|level| self.one_of(level, &LEVELS));
         self.packages(environment);
@@ -133,6 +136,16 @@ impl Found<'_> {
                 self.at(check, format!("command of check `{}` contains {what}", check.name), None);
             }
         }
+    }
+
+    fn project_mode(&mut self, mode: &SpannedValue<String>) {
+        let hint = match mode.as_str() {
+            "editable" | "none" => return,
+            // Other tools know it.
+            "install" => Some("use `editable`: the source is mounted, and `copy` puts files into the image"),
+            _ => None,
+        };
+        self.at(mode, format!("invalid value `{}` (expected one of editable, none)", **mode), hint);
     }
 
     fn packages(&mut self, environment: &Environment) {
@@ -319,6 +332,32 @@ mod tests {
         let python = &file.default.packages.python;
         assert_eq!((python[2].text(), python[2].index()), ("ourtool>=2", Some("internal")));
         assert_eq!((python[0].text(), python[0].index()), ("transformers>=4.40", None));
+    }
+
+    #[test]
+    fn way_of_the_projects_code_is_one_that_exists() {
+        let of = |word: &str| format!("schema = 1\nspec = 'pytorch-cuda'\nproject = '{word}'\n");
+        for word in ["editable", "none"] {
+            let file = ProjectFile::parse("envforge.toml", &of(word)).expect(word);
+            assert_eq!(file.default.project.as_ref().map(|mode| mode.as_str()), Some(word));
+        }
+        let install = ProjectFile::parse("envforge.toml", &of("install")).expect_err("not there");
+        let shown = install.to_string();
+        assert!(
+            shown.contains("line 3, column 11: invalid value `install` (expected one of editable, none)"),
+            "{shown}"
+        );
+        assert!(
+            install.hints()[0].starts_with("use `editable`: the source is mounted"),
+            "{:?}",
+            install.hints()
+        );
+        let other = ProjectFile::parse("envforge.toml", &of("wheel")).expect_err("unknown");
+        assert_eq!(other.hints(), [] as [&str; 0]);
+        let text = "schema = 1\nspec = 'pytorch-cuda'\nproject = 'editable'\n[environments.prod]\nproject = 'none'\n";
+        let file = ProjectFile::parse("envforge.toml", text).expect("reads");
+        let prod = file.environment("envforge.toml", Some("prod")).expect("there");
+        assert_eq!(prod.project.as_ref().map(|mode| mode.as_str()), Some("none"));
     }
 
     #[test]

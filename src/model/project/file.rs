@@ -62,6 +62,10 @@ pub struct Environment {
     pub flavour: Option<SpannedValue<Flavour>>,
     /// The base image, instead of the default choice: `debian:13`.
     pub base: Option<String>,
+    /// How containers import the project's own code: `editable` (from the mounted source, without a build) or `none`. Default:
+    /// `editable` where the pyproject.toml next to this file declares a project. The image does not contain it.
+    #[schemars(with = "Option<ProjectMode>")]
+    pub project: Option<SpannedValue<String>>,
     /// The machine that will run the image. Default: the current machine.
     pub target: TargetConfig,
     /// Packages in addition to the framework.
@@ -76,6 +80,27 @@ pub struct Environment {
     pub shell: Shell,
     /// Settings of the checks before tagging.
     pub verify: Verify,
+}
+
+/// How containers import the project's own code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum ProjectMode {
+    /// From the mounted source, behind the packages of the image.
+    Editable,
+    /// Only as Python finds it by itself.
+    None,
+}
+
+impl ProjectMode {
+    /// Reads the value of `project`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "editable" => Some(Self::Editable),
+            "none" => Some(Self::None),
+            _ => None,
+        }
+    }
 }
 
 /// The machine that will run the image.

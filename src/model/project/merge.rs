@@ -49,6 +49,7 @@ pub(super) fn merged(below: &Environment, own: &Environment) -> Environment {
     replace(&mut all.python, own.python.as_ref());
     replace(&mut all.flavour, own.flavour.as_ref());
     replace(&mut all.base, own.base.as_ref());
+    replace(&mut all.project, own.project.as_ref());
     if !own.target.gpu.is_empty() {
         all.target.gpu.clone_from(&own.target.gpu);
     }

@@ -20,8 +20,8 @@ mod trust;
 pub use error::{Place, Problem, ProjectError};
 pub use file::{
     AllowSourceEntry, CopyEntry, Environment, ExtraCheck, FILE, Index, IndexEntry, Packages, ProjectFile,
-    PythonEntry, RequirementOfIndex, RunStep, RunWithSecrets, SCHEMA, Shell, SourceWithBuild, TargetConfig,
-    Verify,
+    ProjectMode, PythonEntry, RequirementOfIndex, RunStep, RunWithSecrets, SCHEMA, Shell, SourceWithBuild,
+    TargetConfig, Verify,
 };
 pub(crate) use names::name_from;
 pub use names::{is_apt_name, is_name};

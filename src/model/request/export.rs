@@ -6,6 +6,7 @@ use super::lock::LockOptions;
 use super::project::ProjectOptions;
 use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
+use super::verify::Level;
 use crate::model::file_compression::FileCompression;
 
 /// Arguments of every `export`.
@@ -13,7 +14,7 @@ use crate::model::file_compression::FileCompression;
 pub struct Export {
     /// What to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
     pub spec: Option<String>,
-    /// The folder to write; must be empty or absent, unless --force.
+    /// The folder to write, or the file of a pylock; must be empty or absent, unless --force.
     pub dir: Utf8PathBuf,
     /// Overwrite what an earlier export left in DIR.
     pub force: bool,
@@ -36,6 +37,8 @@ pub struct ExportOci {
     pub image: Option<String>,
     /// The directory, or the file that ends in `.tar`.
     pub target: Utf8PathBuf,
+    /// Write its evidence, too.
+    pub evidence: bool,
     /// The project.
     pub project: ProjectOptions,
 }
@@ -64,6 +67,34 @@ pub enum FileKind {
     Sif,
 }
 
+/// A request for `export policy`.
+#[derive(Debug, Clone)]
+pub struct ExportPolicy {
+    /// The controller that reads it.
+    pub controller: PolicyController,
+    /// The images: a repository, or all below a path that ends in `/`.
+    pub images: String,
+    /// The file.
+    pub target: Utf8PathBuf,
+    /// Public keys whose word counts; without one those of the settings.
+    pub key: Vec<Utf8PathBuf>,
+    /// GPUs by name or compute capability; empty: any.
+    pub gpu: Vec<String>,
+    /// The lowest level.
+    pub level: Level,
+    /// Replace a file that is there.
+    pub force: bool,
+}
+
+/// What admits pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyController {
+    /// Kyverno.
+    Kyverno,
+    /// Sigstore's policy controller.
+    Sigstore,
+}
+
 /// The formats of `export`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
@@ -79,4 +110,6 @@ pub enum ExportFormat {
     Slurm,
     /// A kustomize base for Kubernetes.
     Kubernetes,
+    /// A pylock.toml.
+    Pylock,
 }

@@ -13,6 +13,8 @@ pub struct FleetOptions {
     pub merge: Vec<Utf8PathBuf>,
     /// The most nodes at one time.
     pub parallel: Option<usize>,
+    /// Submit a job for each node instead, and leave their reports in this directory.
+    pub as_they_free: Option<Utf8PathBuf>,
     /// The most seconds of a node's checks.
     pub deadline: Option<u32>,
     /// The most seconds in which a node fetches the image.
@@ -21,7 +23,7 @@ pub struct FleetOptions {
     pub drain: bool,
     /// Run that command.
     pub yes: bool,
-    /// Words of the site for `srun` or `ssh`.
+    /// Words of the site for `srun`, `sbatch` or `ssh`.
     pub words: Vec<String>,
 }
 

@@ -9,4 +9,6 @@ pub struct Import {
     pub path: Utf8PathBuf,
     /// The tag it gets, with `-unverified` at its end.
     pub tag: String,
+    /// Keep the evidence in it, too.
+    pub evidence: bool,
 }

@@ -18,6 +18,12 @@ pub struct Lock {
     pub diff: bool,
     /// Print the content digest of the image: computed if the engine has it, else as recorded.
     pub digest: bool,
+    /// The lock file of another tool whose versions are kept where the stack allows.
+    pub from: Option<Utf8PathBuf>,
+    /// Its extras.
+    pub extra: Vec<String>,
+    /// Its dependency groups, in addition to the default ones.
+    pub group: Vec<String>,
     /// Allow what the project requests of this machine.
     pub trust: bool,
     /// What the spec is restricted to.

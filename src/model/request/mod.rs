@@ -24,6 +24,7 @@ mod spec_parts;
 mod target;
 mod vendor;
 mod verify;
+mod why;
 
 pub use build::{Build, BuilderChoice};
 pub use compat::{CompatAbi, CompatLint, CompatShow, CompatUse, WheelArgument};
@@ -31,7 +32,7 @@ pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
 pub use edit_packages::{EditPackages, PackageAction};
 pub use evidence::{Evidence, EvidenceAdmit, EvidenceWithdraw, MaxAge};
-pub use export::{Export, ExportFile, ExportFormat, ExportOci, FileKind};
+pub use export::{Export, ExportFile, ExportFormat, ExportOci, ExportPolicy, FileKind, PolicyController};
 pub use fleet::{FleetOptions, Nodes, SshHosts};
 pub use global::{GlobalOptions, ProgressMode};
 pub use images::{Diff, Inspect, Prune, Size, SizeBy};
@@ -48,6 +49,7 @@ pub use spec_parts::SpecParts;
 pub use target::TargetOptions;
 pub use vendor::Vendor;
 pub use verify::{Level, Verify};
+pub use why::Why;
 
 /// A verb with its request.
 #[derive(Debug, Clone)]
@@ -68,6 +70,8 @@ pub enum Command {
     Lock(Lock),
     /// `outdated`.
     Outdated(Outdated),
+    /// `why`.
+    Why(Why),
     /// `verify`.
     Verify(Verify),
     /// `evidence`.
@@ -106,6 +110,8 @@ pub enum Command {
     ExportOci(ExportOci),
     /// `export squashfs` and `export sif`.
     ExportFile(FileKind, ExportFile),
+    /// `export policy`.
+    ExportPolicy(ExportPolicy),
     /// `doctor`.
     Doctor(Doctor),
     /// `compat lint`.

@@ -15,6 +15,8 @@ pub struct Push {
     pub targets: Vec<String>,
     /// How its layers are compressed; `None`: as the settings say.
     pub compression: Option<LayerCompression>,
+    /// Copy its evidence, too.
+    pub evidence: bool,
     /// Sign what it was built from, next to the image.
     pub attest: bool,
     /// The key that signs; without one that of the environment.

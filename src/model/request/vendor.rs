@@ -8,6 +8,7 @@ use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
 /// A request for `vendor`.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[derive(Debug, Clone)]
 pub struct Vendor {
     /// Whose lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
@@ -18,6 +19,8 @@ pub struct Vendor {
     pub check: bool,
     /// Make the layers that need a container, and add them.
     pub layers: bool,
+    /// Add the evidence of the image that was built here.
+    pub evidence: bool,
     /// With --check: ask the indexes for each wheel.
     pub upstream: bool,
     /// What the spec is restricted to.

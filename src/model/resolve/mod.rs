@@ -49,7 +49,7 @@ pub use driver_range::{DriverRange, SupportEntry, support_entries};
 pub use listing::{ListEntry, ListReport, entries};
 pub use listing_text::list_text;
 pub use options::{ResolveOptions, ToolkitSources};
-pub use outcome::{nearest_published, resolve, resolves};
+pub use outcome::{image_runs, nearest_published, resolve};
 pub use refusal::{Alternative, RuleViolation, Unsatisfiable};
 pub use report::{PlanReport, plan_report, unknown_code};
 pub use report_text::{companions_text, not_checked_text, plan_text, refusal_text, target_text};

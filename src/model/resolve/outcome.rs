@@ -11,6 +11,7 @@ use crate::model::compat::Matrix;
 use crate::model::spec::Spec;
 use crate::model::stack::Stack;
 use crate::model::target::Target;
+use crate::model::versions::ComputeCapability;
 
 /// Resolves a spec for a target to a stack, or to every violated rule and the alternatives.
 pub fn resolve(
@@ -30,10 +31,19 @@ pub fn resolve(
     })
 }
 
-/// Returns whether there is a stack, without the reasons and alternatives of [`resolve`], which take most of its time.
-pub fn resolves(spec: &Spec, target: &Target, matrix: &Matrix, options: &ResolveOptions) -> bool {
+/// Returns whether an image of that stack runs on a target: its spec resolves there, and to no ptxas that the image lacks.
+/// Without the alternatives of [`resolve`], which take most of its time.
+pub fn image_runs(
+    spec: &Spec,
+    image: &Stack,
+    target: &Target,
+    matrix: &Matrix,
+    options: &ResolveOptions,
+) -> bool {
     let past = options.as_of.as_ref().map(|moment| matrix_as_of(matrix, moment));
-    solve(&ResolveRequest { spec, target, matrix: past.as_ref().unwrap_or(matrix), options }).is_ok()
+    let question = ResolveRequest { spec, target, matrix: past.as_ref().unwrap_or(matrix), options };
+    let has = |gpu: &ComputeCapability| image.ptxas.iter().any(|ptxas| ptxas.gpus.contains(gpu));
+    solve(&question).is_ok_and(|found| found.ptxas.is_none_or(|needed| needed.gpus.iter().all(has)))
 }
 
 /// Returns the closest published specs for a stack that is built from source.

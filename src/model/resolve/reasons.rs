@@ -3,6 +3,7 @@
 use super::candidate::{Candidate, gpu_label};
 use super::rejected::RejectedCandidates;
 use super::rule::Rule;
+use super::rules::other_ptxas;
 use super::rules::toolkit::nvcc;
 use crate::model::compat::tables::{Base, Channel, Status};
 use crate::model::spec::Flavour;
@@ -28,6 +29,7 @@ pub(super) fn reasons(candidate: &Candidate<'_>, base: &Base, trail: &RejectedCa
     all.extend(driver_reason(candidate));
     all.extend(numpy_reason(candidate));
     all.extend(nvcc_reason(candidate));
+    all.extend(ptxas_reason(candidate));
     all
 }
 
@@ -238,4 +240,20 @@ fn nvcc_reason(candidate: &Candidate<'_>) -> Option<Reason> {
     let choice = nvcc(candidate)?;
     let because = format!("from {}; packages are resolved by `lock`", choice.nvcc.source);
     Some(reason("nvcc", &candidate.toolkit_minor(), because, choice.source))
+}
+
+/// Returns why the image brings a ptxas for Triton, if it does.
+fn ptxas_reason(candidate: &Candidate<'_>) -> Option<Reason> {
+    let found = other_ptxas(candidate)?;
+    let target = candidate.question.target;
+    let names: Vec<_> = found.choice.gpus.iter().map(|gpu| gpu_label(target, *gpu)).collect();
+    let because = format!(
+        "{} has no target for {}; the image has the ptxas of the nvcc wheel of CUDA {} and sets {}",
+        found.triton.component,
+        names.join(", "),
+        found.choice.cuda,
+        found.choice.variable.as_str()
+    );
+    let source = format!("{}; {}", found.triton.source, found.wheels.source);
+    Some(reason("ptxas", &found.choice.cuda, because, &source))
 }

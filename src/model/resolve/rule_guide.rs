@@ -104,8 +104,9 @@ const GUIDES: [Guide; 17] = [
         ..guide(
             Rule::JitLacksGpu,
             "The framework compiles kernels at run time with a compiler that has no target for this GPU, whatever code \
-             its files contain.",
-            "pytorch-cuda:2.9-cu130",
+             its files contain. Where Triton takes a newer ptxas and the nvcc wheels of the variant's CUDA major have \
+             one, the image brings it instead.",
+            "pytorch-cuda:2.7-cu128",
         )
     },
     Guide {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::candidate::{Candidate, package};
 use super::reasons::reasons;
 use super::rejected::RejectedCandidates;
+use super::rules::other_ptxas;
 use super::rules::toolkit::{NvccChoice, nvcc};
 use crate::model::compat::tables::{Base, Channel, ComponentWheel, Status};
 use crate::model::spec::Flavour;
@@ -58,6 +59,7 @@ pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Reject
         install: variant.install.clone(),
         shared: variant.shared.clone(),
         parts: parts(candidate, devel.map_or(&[], |choice| choice.parts)),
+        ptxas: other_ptxas(candidate).map(|found| Box::new(found.choice)),
         nvcc: devel.map(|choice| choice.nvcc.clone()),
         source_build: choice.and_then(|choice| source_build(candidate, choice)),
         numpy: numpy.and_then(|limit| limit.numpy.clone()),

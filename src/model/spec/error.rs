@@ -5,6 +5,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 use crate::failure::{Exit, Failure};
+use crate::model::typed_path::looks_like_path;
 
 /// An invalid spec. Prints the problem; [`SpecError::snippet`] shows its position.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -28,6 +29,9 @@ impl Failure for SpecError {
 
     fn hints(&self) -> Vec<String> {
         match &self.suggestion {
+            _ if looks_like_path(&self.text) => {
+                vec!["this is a path: run the command in a project's directory, or name its file with `--project`".to_owned()]
+            }
             Some(meant) => vec![format!("did you mean `{meant}`?")],
             None => vec![
                 "use NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR], such as \

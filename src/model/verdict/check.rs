@@ -9,6 +9,9 @@ use super::by_name;
 use crate::model::diagnosis::diagnose;
 use crate::model::visible::visible_line_within;
 
+/// The value that says what was mounted for a check.
+const MOUNTED: &str = "mounted";
+
 /// One check of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
@@ -88,6 +91,30 @@ impl Check {
             required: true,
             ..Self::made_here(&project_check(name), &problems, good)
         }
+    }
+
+    /// Says that the project's source was mounted for it: it is then no fact of the image.
+    #[must_use]
+    pub(crate) fn with_mounted_project(mut self) -> Self {
+        self.measured.insert(MOUNTED.to_owned(), "project, read-only".to_owned());
+        self
+    }
+
+    /// Says of a failure that the project's source was not there.
+    #[must_use]
+    pub(crate) fn without_project(mut self) -> Self {
+        if self.outcome != Outcome::Passed {
+            self.hint = Some(
+                "if it imports the project's own code, run `envforge verify` in the project's directory"
+                    .to_owned(),
+            );
+        }
+        self
+    }
+
+    /// Whether it depends on files that are not in the image.
+    pub(super) fn is_of_mounted_project(&self) -> bool {
+        self.measured.contains_key(MOUNTED)
     }
 
     pub(super) fn made_here(id: &str, problems: &[String], good: &str) -> Self {

@@ -103,6 +103,27 @@ impl Verdict {
     pub fn failures(&self) -> usize {
         self.checks.iter().filter(|check| check.is_bad()).count()
     }
+
+    /// Returns what the report says of the image: without the project's checks that ran with the project's source mounted.
+    #[must_use]
+    pub fn of_image(&self) -> Self {
+        let mut report = self.clone();
+        report.checks.retain(|check| !check.is_of_mounted_project());
+        report.verdict = status(&report.checks, report.executed);
+        report
+    }
+}
+
+/// The overall result of checks.
+fn status(checks: &[Check], executed: bool) -> VerdictStatus {
+    let bad = checks.iter().any(Check::is_bad);
+    let hindered = checks.iter().any(|check| check.required && check.is_hindered());
+    match (bad, hindered, executed) {
+        (true, ..) => VerdictStatus::Failed,
+        (false, true, _) => VerdictStatus::Undecided,
+        (false, false, true) => VerdictStatus::Passed,
+        (false, false, false) => VerdictStatus::StaticOnly,
+    }
 }
 
 /// The requirements on an image.
@@ -157,8 +178,6 @@ pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectat
     }
     let checks: Vec<_> =
         checks.into_iter().map(Check::without_unproven_failure).map(Check::diagnosed).collect();
-    let bad = checks.iter().any(Check::is_bad);
-    let hindered = checks.iter().any(|check| check.required && check.is_hindered());
     let gpus = ran_on(&checks);
     let executed = !gpus.is_empty();
     let versions = checks
@@ -171,12 +190,7 @@ pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectat
         schema: 1,
         image: image.id.clone(),
         executed,
-        verdict: match (bad, hindered, executed) {
-            (true, ..) => VerdictStatus::Failed,
-            (false, true, _) => VerdictStatus::Undecided,
-            (false, false, true) => VerdictStatus::Passed,
-            (false, false, false) => VerdictStatus::StaticOnly,
-        },
+        verdict: status(&checks, executed),
         checks,
         gpus: gpus.into_iter().map(|gpu| gpu.label).collect(),
         versions,
@@ -284,6 +298,9 @@ pub(crate) fn promised_version(
     if framework == "pytorch" { format!("{version}+{cuda}") } else { version.to_string() }
 }
 
+/// The distribution's package that has the library which NCCL opens for InfiniBand and RoCE.
+const RDMA_PACKAGE: &str = "libibverbs1";
+
 /// Writes the facts of a lock as the agent's expectation file.
 pub fn expectation_file(lock: &Lock) -> String {
     let stack = &lock.stack;
@@ -303,6 +320,12 @@ pub fn expectation_file(lock: &Lock) -> String {
     if lock.base.cuda {
         text.add(Key::BaseCuda, "yes");
     }
+    if lock.keeps_login_path() {
+        text.add(Key::LoginPath, "yes");
+    }
+    if lock.debs().any(|deb| deb.name == RDMA_PACKAGE) {
+        text.add(Key::Rdma, "yes");
+    }
     for (key, all) in [(Key::Arch, &stack.requires.gpu), (Key::Ptx, &stack.requires.ptx)] {
         for capability in all {
             text.add(key, capability.dotted());
@@ -315,6 +338,12 @@ pub fn expectation_file(lock: &Lock) -> String {
         text.add(Key::Nvcc, stack.toolkit_minor());
         for capability in stack.nvcc_targets() {
             text.add(Key::NvccTarget, capability.dotted());
+        }
+    }
+    if let Some(ptxas) = &stack.ptxas {
+        text.add(Key::Ptxas, ptxas.variable.as_str());
+        for capability in &ptxas.gpus {
+            text.add(Key::PtxasTarget, capability.dotted());
         }
     }
     for wheel in &lock.wheels {
@@ -427,6 +456,28 @@ mod tests {
         );
     }
 
+    #[test]
+    fn checks_of_a_mounted_project_are_no_fact_of_the_image() {
+        let plain = Check::of_project("smoke", 0, "fine");
+        let verdict = |extra: Vec<Check>| {
+            let expected = ImageExpectations { extra, ..expected() };
+            judge(GOOD, "agent exited with code 0", &image(), &expected)
+        };
+        let failed = || Check::of_project("imports", 1, "ModuleNotFoundError");
+        let run = verdict(vec![plain.clone(), failed().with_mounted_project()]);
+        assert_eq!((run.failures(), run.verdict), (1, VerdictStatus::Failed));
+        let image = run.of_image();
+        assert_eq!((image.failures(), image.verdict), (0, VerdictStatus::StaticOnly));
+        assert!(image.checks.contains(&plain), "a check of the image alone stays");
+        assert_eq!(image.checks.len() + 1, run.checks.len());
+        let alone = verdict(vec![failed()]);
+        assert_eq!(alone.of_image(), alone);
+        assert_eq!(alone.of_image().verdict, VerdictStatus::Failed);
+        let hint = failed().without_project().hint.expect("a hint");
+        assert!(hint.contains("run `envforge verify` in the project's directory"), "{hint}");
+        assert_eq!(plain.clone().without_project(), plain);
+    }
+
     /// A check that nobody saw pass may be wrong itself: its failure is listed and fails no image.
     #[test]
     fn failure_of_an_unproven_check_is_a_warning() {
@@ -525,6 +576,10 @@ mod tests {
             text.contains("arch=7.0\narch=9.0\n") && text.contains("distribution=torch==2.8.0"),
             "{text}"
         );
+        assert!(!text.contains("ptxas"), "{text}");
+        lock.stack.ptxas = Some(crate::model::lock::sample::ptxas());
+        let text = expectation_file(&lock);
+        assert!(text.contains("\nptxas=TRITON_PTXAS_PATH\nptxas-target=12.1\n"), "{text}");
     }
 
     #[test]

@@ -40,10 +40,12 @@ fn is_required(check: CheckId, lock: &Lock) -> bool {
     match check.requirement() {
         Requirement::Optional | Requirement::Unproven => false,
         Requirement::EveryImage => true,
+        Requirement::LoginPath => lock.keeps_login_path(),
         Requirement::Wheel(name) => {
             lock.wheels.iter().any(|wheel| is_part(name, &wheel.name)) || is_shared(name, stack)
         }
         Requirement::Nvcc => stack.nvcc.is_some(),
+        Requirement::Ptxas => stack.ptxas.is_some(),
         Requirement::Framework => !stack.is_toolkit(),
         Requirement::TorchOr(names) => torch(stack).is_some() || is_one_of(names),
         Requirement::ListedGpus(names) => !stack.requires.gpu.is_empty() && is_one_of(names),
@@ -96,6 +98,14 @@ mod tests {
         lock.wheels
             .extend(names.iter().map(|name| LockedWheel { name: (*name).to_owned(), ..wheel.clone() }));
         lock
+    }
+
+    #[test]
+    fn ptxas_of_the_image_is_required_to_compile() {
+        let mut lock = sample::lock();
+        assert!(!has(&lock, "triton-ptxas"));
+        lock.stack.ptxas = Some(sample::ptxas());
+        assert!(has(&lock, "triton-ptxas"));
     }
 
     #[test]
@@ -227,6 +237,14 @@ mod tests {
     }
 
     #[test]
+    fn login_shell_is_required_of_images_that_keep_their_path() {
+        let mut lock = sample::lock();
+        assert!(has(&lock, "login-shell"));
+        lock.schema = 2;
+        assert!(!has(&lock, "login-shell"), "the image of an older lock stays as it is");
+    }
+
+    #[test]
     fn order_of_the_lists_is_stable() {
         let mut lock = sample::lock();
         lock.wheels.truncate(1);
@@ -234,7 +252,7 @@ mod tests {
         assert_eq!(
             static_checks(&lock).join(" "),
             "framework-version framework-cuda cudnn-version nccl-version triton-version framework-architectures \
-             distributions pip-check shared-paths linker-closure extension-abi one-cuda cublas-load cublaslt-load loader-path user \
+             distributions pip-check shared-paths linker-closure extension-abi one-cuda cublas-load cublaslt-load loader-path login-shell user \
              compiler leftovers secrets image-user image-addresses"
         );
         assert_eq!(

@@ -32,7 +32,7 @@ pub(crate) use part_timings::{PartClock, PartTimings};
 pub(crate) use recipe::RecipeWheel;
 pub(crate) use recipe::{LayerSource, Recipe, RecipeLayer};
 pub(crate) use remade_layer::{OF_BASE, OpenedLayer, RemadeLayer, ZstdLayer};
-pub(crate) use request::{Assembly, ImageRecords, LAYOUT, recorded};
+pub(crate) use request::{Assembly, ImageRecords, layout, recorded};
 pub(crate) use shared_step::SharedStep;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -8,12 +8,14 @@ use crate::workflow::assemble::part_timings::PartClock;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::session::Session;
 
-/// Version of the form that images are put together in: raised when the same lock gives another image.
-pub(crate) const LAYOUT: u32 = 2;
+/// Version of the form that the image of a lock is put together in: raised when the same lock gives another image.
+pub(crate) fn layout(lock: &Lock) -> u32 {
+    if lock.keeps_login_path() { 3 } else { 2 }
+}
 
 /// The layers that a lock records and that count for this version.
 pub(crate) fn recorded(lock: &Lock) -> &[LayerRecord] {
-    if lock.records.layout == Some(LAYOUT) { &lock.records.layers } else { &[] }
+    if lock.records.layout == Some(layout(lock)) { &lock.records.layers } else { &[] }
 }
 
 /// An image that is to be put together.

@@ -1,6 +1,6 @@
 //! Why nodes cannot be asked, or reports cannot be read.
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, reason};
 use crate::fleet::HostListError;
 
 /// Why nodes were not asked, or gave no answer.
@@ -15,9 +15,12 @@ pub enum FleetError {
     /// A list of nodes or hosts cannot be read.
     #[error("invalid value for --on: {0}")]
     Hosts(#[from] HostListError),
-    /// `--drain` for hosts of ssh.
-    #[error("--drain requires `--on slurm`")]
-    NothingToDrain,
+    /// An option for a scheduler, with hosts of ssh.
+    #[error("{option} requires `--on slurm`")]
+    NoScheduler {
+        /// The option.
+        option: &'static str,
+    },
     /// A word of the site that is no option: `ssh` would take it for the host, `srun` for the program.
     #[error("`{word}` after `--` is not an option of `{program}`")]
     Word {
@@ -49,10 +52,18 @@ pub enum FleetError {
         text: String,
     },
     /// A file of reports cannot be read.
-    #[error("cannot read report `{file}`: {cause}")]
+    #[error("cannot read report `{file}`: {}", reason(cause))]
     File {
         /// Its path.
         file: String,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// Nodes cannot write their reports to the directory.
+    #[error("cannot write reports to `{folder}`: {cause}")]
+    Folder {
+        /// Its path.
+        folder: String,
         /// Why.
         cause: std::io::Error,
     },
@@ -68,10 +79,11 @@ impl Failure for FleetError {
     fn exit(&self) -> Exit {
         match self {
             Self::NoDigest { .. }
-            | Self::NothingToDrain
+            | Self::NoScheduler { .. }
             | Self::Word { .. }
             | Self::Hosts(_)
             | Self::File { .. }
+            | Self::Folder { .. }
             | Self::Empty { .. } => Exit::Usage,
             Self::NoNode { .. } | Self::Program { .. } | Self::Scheduler { .. } => Exit::Outside,
         }
@@ -85,7 +97,7 @@ impl Failure for FleetError {
             ],
             Self::Program { program, .. } => vec![format!("install `{program}`, or run this where it is")],
             Self::Word { program, .. } => vec![format!("options that `{program}` needs at this site follow `--`: `-- --account=ml`")],
-            Self::NothingToDrain | Self::Hosts(_) | Self::NoNode { .. } | Self::Scheduler { .. } | Self::File { .. } | Self::Empty { .. } => {
+            Self::NoScheduler { .. } | Self::Hosts(_) | Self::NoNode { .. } | Self::Scheduler { .. } | Self::File { .. } | Self::Folder { .. } | Self::Empty { .. } => {
                 Vec::new()
             }
         }

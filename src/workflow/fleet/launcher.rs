@@ -30,6 +30,18 @@ pub(crate) struct Launcher {
 impl Launcher {
     /// The launcher of an image. `expected`: the facts of its lock, if that is known.
     pub(crate) fn new(image: &ImageRef, level: Level, expected: Option<&str>, limits: Limits) -> Self {
+        Self::of(image, level, expected, (limits, "yes"))
+    }
+
+    /// A script for `sbatch`. Its node answers into a file, and the end of its input ends nothing.
+    pub(crate) fn script(image: &ImageRef, level: Level, expected: Option<&str>, limits: Limits) -> Bytes {
+        let launcher = Self::of(image, level, expected, (limits, "no"));
+        let input = String::from_utf8_lossy(&launcher.input);
+        // No line of base64 and none of the launcher has a hyphen at its beginning.
+        Bytes::from(format!("#!/bin/bash\nexec bash -s <<'-end-'\n{input}-end-\n"))
+    }
+
+    fn of(image: &ImageRef, level: Level, expected: Option<&str>, (limits, watched): (Limits, &str)) -> Self {
         let nonce = format!("{:016x}", rand::random::<u64>());
         let mut words: Vec<String> =
             [level.as_str(), "--json", "--expect", "/envforge/expect.txt"].map(str::to_owned).to_vec();
@@ -38,7 +50,7 @@ impl Launcher {
         }
         let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
         let mut text = format!(
-            "nonce={nonce}\nimage={}\nagent={}\nlevel={level}\npull_seconds={}\ncheck_seconds={}\nexpect={}\nwords=({})\n",
+            "nonce={nonce}\nwatched={watched}\nimage={}\nagent={}\nlevel={level}\npull_seconds={}\ncheck_seconds={}\nexpect={}\nwords=({})\n",
             shell_word(&image.to_string()),
             agent::sha256(),
             limits.pull.as_secs().max(1),
@@ -71,7 +83,10 @@ mod tests {
         let launcher = Launcher::new(&image, Level::Quick, Some("framework=torch\n"), limits);
         let text = String::from_utf8(launcher.input.to_vec()).expect("text");
         assert!(
-            text.starts_with(&format!("nonce={}\nimage='box.test/team/torch@sha256:aa", launcher.nonce)),
+            text.starts_with(&format!(
+                "nonce={}\nwatched=yes\nimage='box.test/team/torch@sha256:aa",
+                launcher.nonce
+            )),
             "{}",
             &text[..300]
         );
@@ -88,5 +103,10 @@ mod tests {
         let text = String::from_utf8(foreign.input.to_vec()).expect("text");
         assert!(text.contains("words=('quick' '--json' '--expect' '/envforge/expect.txt')\n"));
         assert_ne!(foreign.nonce, launcher.nonce);
+        let script = Launcher::script(&image, Level::Quick, None, limits);
+        let script = String::from_utf8(script.to_vec()).expect("text");
+        let input = script.strip_prefix("#!/bin/bash\nexec bash -s <<'-end-'\n").expect("a script");
+        let input = input.strip_suffix("\n.\n-end-\n").expect("its end");
+        assert!(input.contains("\nwatched=no\n") && input.lines().all(|line| line != "-end-"));
     }
 }

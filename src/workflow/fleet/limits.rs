@@ -24,6 +24,11 @@ impl Limits {
         self.pull + self.checks + MARGIN
     }
 
+    /// The minutes that a job is given.
+    pub(super) fn minutes(self) -> u64 {
+        self.whole().as_secs().div_ceil(60) + 1
+    }
+
     /// The most that a node takes from the beginning of a stage to the next one.
     pub(super) fn of(self, stage: Stage) -> Duration {
         match stage {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, test_kill_process, waitpid};
 use tokio::process::Child;
 
-/// How long a process has to end its job after the first signal.
+/// How long a process has to end by itself, since its input has ended, and then again after the first signal. Nodes remove their containers
+/// when their input ends; a signal to `srun` would kill them on the way.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Ends all that still runs when it is dropped.
@@ -25,6 +26,11 @@ impl Processes {
         if let Ok(job) = job.parse() {
             self.jobs.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
         }
+    }
+
+    /// Leaves the jobs to the scheduler.
+    pub(super) fn keep_jobs(&self) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Cancels the jobs, which ended or not.
@@ -44,20 +50,25 @@ impl Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         let running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
-        let running: Vec<Pid> = running.into_iter().filter_map(pid).collect();
-        for process in &running {
-            let _ = kill_process(*process, Signal::TERM);
-        }
-        let end = Instant::now() + GRACE;
-        let mut left: Vec<Pid> = running.into_iter().filter(|process| !is_gone(*process)).collect();
-        while !left.is_empty() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(20));
-            left.retain(|process| !is_gone(*process));
-        }
-        for process in left {
-            let _ = kill_process(process, Signal::KILL);
+        let mut left: Vec<Pid> = running.into_iter().filter_map(pid).collect();
+        wait_for(&mut left);
+        for signal in [Signal::TERM, Signal::KILL] {
+            for process in &left {
+                let _ = kill_process(*process, signal);
+            }
+            wait_for(&mut left);
         }
         self.cancel_jobs();
+    }
+}
+
+/// Waits until none is left, not longer than their time.
+fn wait_for(left: &mut Vec<Pid>) {
+    let end = Instant::now() + GRACE;
+    left.retain(|process| !is_gone(*process));
+    while !left.is_empty() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+        left.retain(|process| !is_gone(*process));
     }
 }
 

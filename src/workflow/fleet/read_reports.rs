@@ -7,6 +7,8 @@ use envforge_protocol::{AGENT, field};
 use serde::Deserialize;
 
 use super::error::FleetError;
+use jiff::Timestamp;
+
 use crate::fleet::{Heard, NodeLine, NodeLog, NodeReport, Outcome, Place};
 use crate::model::image::info::ImageInfo;
 use crate::model::verdict::{ImageExpectations, Verdict, bounded_report, judge};
@@ -169,5 +171,7 @@ pub(crate) fn judged(report: Box<NodeReport>, expected: &ImageExpectations) -> O
     let end = format!("agent exited with code {}", report.code);
     let mut verdict = judge(&report.lines, &end, &ImageInfo::default(), expected);
     verdict.level.clone_from(&report.level);
+    // By the node's clock.
+    verdict.checked = Timestamp::from_second(report.began).map(|time| time.to_string()).unwrap_or_default();
     Outcome::Report(report, Box::new(verdict))
 }

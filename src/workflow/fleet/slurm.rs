@@ -1,9 +1,12 @@
 //! Nodes of a Slurm cluster: `sinfo` says which are idle, one `srun` asks them all.
 
 use std::collections::BTreeMap;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -13,14 +16,14 @@ use super::limits::Limits;
 use super::node_job::{Asked, Deadline, Ended, run};
 use super::processes::Processes;
 use crate::fleet::{
-    Heard, NodeLine, NodeLog, NodeReport, Outcome, SINFO_FORMAT, Selection, SlurmNode, Stage, fold,
+    Askable, Heard, NodeLine, NodeLog, NodeReport, Outcome, SINFO_FORMAT, Selection, SlurmNode, Stage, fold,
     idle_groups, read_sinfo, select, unfold,
 };
 use crate::model::visible::visible_line_within;
 use crate::report::Event;
 
 /// The name of every job.
-const JOB: &str = "envforge-verify";
+pub(super) const JOB: &str = "envforge-verify";
 /// How long `sinfo` and `squeue` may take.
 const ANSWER: Duration = Duration::from_mins(1);
 /// Seconds after which a job that does not start is refused: its nodes were idle a moment ago.
@@ -47,14 +50,7 @@ pub(crate) async fn ask_slurm(
     needs_gpu: bool,
     asked: &Asked<'_>,
 ) -> Result<(Vec<Answer>, Vec<Heard>, bool), FleetError> {
-    let has_reservation = asked.words.iter().any(|word| word.starts_with("--reservation"));
-    let args = ["--noheader", "--Node", "--format", SINFO_FORMAT];
-    let output = answer_of("sinfo", &args).await?;
-    let Selection { idle, others, is_named } =
-        select(read_sinfo(&output), wanted, needs_gpu, has_reservation)?;
-    if idle.is_empty() && others.is_empty() {
-        return Err(FleetError::NoNode { within: wanted.map(str::to_owned) });
-    }
+    let Selection { idle, others, is_named } = selection(wanted, needs_gpu, (asked.words, false)).await?;
     asked.reporter.report(Event::Note { text: format!("asking {} (job {JOB})", described(&idle)) });
     let processes = Arc::new(Processes::default());
     // A limit holds for nodes, so each has a job of its own.
@@ -75,6 +71,22 @@ pub(crate) async fn ask_slurm(
     Ok((answers, others, is_named))
 }
 
+/// The nodes that can be asked, those in use too if `busy`.
+pub(super) async fn selection(
+    wanted: Option<&str>,
+    needs_gpu: bool,
+    (words, busy): (&[String], bool),
+) -> Result<Selection, FleetError> {
+    let reserved = words.iter().any(|word| word.starts_with("--reservation"));
+    let args = ["--noheader", "--Node", "--format", SINFO_FORMAT];
+    let output = answer_of("sinfo", &args).await?;
+    let selection = select(read_sinfo(&output), wanted, needs_gpu, Askable { busy, reserved })?;
+    if selection.idle.is_empty() && selection.others.is_empty() {
+        return Err(FleetError::NoNode { within: wanted.map(str::to_owned) });
+    }
+    Ok(selection)
+}
+
 fn described(idle: &[SlurmNode]) -> String {
     if idle.is_empty() {
         return "no node: none is idle".to_owned();
@@ -85,14 +97,33 @@ fn described(idle: &[SlurmNode]) -> String {
 /// The output of a program of Slurm.
 async fn answer_of(program: &'static str, args: &[&str]) -> Result<String, FleetError> {
     let mut command = Command::new(program);
-    command.args(args).stdin(std::process::Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(ANSWER, command.output()).await;
-    let output = output
+    command.args(args).stdin(std::process::Stdio::null());
+    output_of((program, command), Bytes::new()).await
+}
+
+/// The output of a program of Slurm with that on its standard input.
+pub(super) async fn output_of(
+    (program, mut command): (&'static str, Command),
+    input: Bytes,
+) -> Result<String, FleetError> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let failed = |cause| FleetError::Program { program, cause };
+    let mut child = command.spawn().map_err(failed)?;
+    let stdin = child.stdin.take();
+    let write = async {
+        if let Some(mut stdin) = stdin {
+            // One that does not read ends with an error of its own.
+            drop(stdin.write_all(&input).await);
+        }
+    };
+    let output = async { tokio::join!(write, child.wait_with_output()).1 };
+    let output = tokio::time::timeout(ANSWER, output)
+        .await
         .map_err(|_| FleetError::Scheduler {
             program,
             text: format!("no answer within {} s", ANSWER.as_secs()),
         })?
-        .map_err(|cause| FleetError::Program { program, cause })?;
+        .map_err(failed)?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
         let text = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").trim();
@@ -152,7 +183,7 @@ impl<'a> Job<'a> {
 
     fn command(&self, asked: &Asked<'_>) -> Command {
         let mut command = Command::new("srun");
-        let minutes = asked.limits.whole().as_secs().div_ceil(60) + 1;
+        let minutes = asked.limits.minutes();
         let names = fold(self.nodes.iter().map(|node| node.name.as_str()));
         command.args([
             format!("--job-name={JOB}"),
@@ -178,9 +209,7 @@ impl<'a> Job<'a> {
         // What a site needs comes last and counts.
         command.args(asked.words).args(["bash", "-s"]);
         // Inside of a job `srun` would start a step of it.
-        for name in ["SLURM_JOB_ID", "SLURM_JOBID", "SLURM_STEP_ID", "SLURM_NODELIST", "SLURM_JOB_NODELIST"] {
-            command.env_remove(name);
-        }
+        outside_of_a_job(&mut command);
         command
     }
 
@@ -279,6 +308,13 @@ impl<'a> Job<'a> {
             answers.push(Answer { node, gpus, report });
         }
         answers
+    }
+}
+
+/// Removes what says that a program runs in a job.
+pub(super) fn outside_of_a_job(command: &mut Command) {
+    for name in ["SLURM_JOB_ID", "SLURM_JOBID", "SLURM_STEP_ID", "SLURM_NODELIST", "SLURM_JOB_NODELIST"] {
+        command.env_remove(name);
     }
 }
 

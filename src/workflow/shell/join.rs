@@ -7,7 +7,7 @@ use crate::model::image::paths::WORKSPACE;
 use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::{Ends, Shell};
-use crate::shell::{Tunnels, is_interactive, term, workdir};
+use crate::shell::{ProjectCode, Tunnels, is_interactive, term, workdir};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 use crate::workflow::shell::outcome::{OpenOutcome, Started, Then};
@@ -33,12 +33,15 @@ pub(super) struct RunningContainer<'a> {
     /// Its project, the folder at /workspace.
     pub(super) folder: &'a Utf8Path,
     pub(super) ends: Ends,
+    /// The code of that project.
+    pub(super) code: Option<&'a ProjectCode>,
 }
 
 pub(super) async fn join(
     session: &Session<'_>,
     shell: &Shell,
     what: Join<'_>,
+    code: Option<&ProjectCode>,
 ) -> Result<OpenOutcome, CommandError> {
     if matches!(what, Join::Terminal) && shell.ends == Ends::WhenStopped && is_interactive() {
         let text = format!(
@@ -47,8 +50,8 @@ pub(super) async fn join(
         );
         session.reporter.report(Event::Note { text });
     }
-    let container =
-        RunningContainer { id: &shell.container.id, folder: Utf8Path::new(&shell.folder), ends: shell.ends };
+    let folder = Utf8Path::new(&shell.folder);
+    let container = RunningContainer { id: &shell.container.id, folder, ends: shell.ends, code };
     program(session, &container, what, Tunnels::new()).await
 }
 
@@ -74,6 +77,10 @@ pub(super) async fn program(
         Join::Terminal => sh(SHELL),
         Join::Tmux => sh(&format!("exec {TMUX}")),
         Join::Command(words) => words.to_vec(),
+    };
+    let command = match running.code {
+        Some(code) => code.before(command),
+        None => command,
     };
     let terminal = is_interactive();
     let workdir = Some(workdir_of(session, running.folder));

@@ -7,21 +7,26 @@ use crate::engine::{
 };
 use crate::model::given::Receiver;
 use crate::model::image::paths::WORKSPACE;
+use crate::model::image::plan::NAME_LABEL;
 use crate::model::request;
 use crate::report::Event;
-use crate::shell::labels::{ContainerLabels, Ends, container_name};
+use crate::shell::labels::{ContainerLabels, Ends, Shell, container_name};
 use crate::shell::{
-    ContainerEnv, LARGEST_ENV_FILE, LocalListeners, MountArgs, NewContainer, Services, ShellError, User,
-    caller_ids, env_file, free_name, is_name, mounts, ports, term, variables,
+    ContainerEnv, LARGEST_ENV_FILE, LocalListeners, MountArgs, NewContainer, Project, Services, ShellError,
+    User, caller_ids, env_file, free_name, is_name, mounts, ports, project_variables, term, variables,
 };
 use crate::store::built_images::built_from;
-use crate::store::read_typed_text;
+use crate::store::{read_typed_text, read_typed_text_early};
 use crate::workflow::error::CommandError;
+use crate::workflow::named::Named;
+use crate::workflow::project_trust::Judged;
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
 use crate::workflow::shell::join::{Join, RunningContainer, SHELL, program, workdir_of};
-use crate::workflow::shell::limits::{gpu_count, limits, wanted_gpus, warn_of_limits};
+use crate::workflow::shell::limits::{
+    gpu_count, limits, rdma_folders, required_gpus, wanted_gpus, warn_of_limits,
+};
 use crate::workflow::shell::mount_check::{check_folders, warn_of_mounts};
 use crate::workflow::shell::outcome::{OpenOutcome, Started, Then};
 use crate::workflow::shell::serve;
@@ -80,7 +85,8 @@ pub(super) async fn launch(
             })
         }
         Ends::WithTerminals => {
-            let running = RunningContainer { id: started.guard.id(), folder: &launch.project.folder, ends };
+            let folder = &launch.project.folder;
+            let running = RunningContainer { id: started.guard.id(), folder, ends, code: launch.code };
             let opened = program(session, &running, Join::Terminal, tunnels).await?;
             started.guard.keep();
             Ok(opened)
@@ -105,6 +111,58 @@ pub(super) async fn launch(
     }
 }
 
+/// An error for options that this machine cannot satisfy: a directory that does not exist, a GPU that is not there. Called before an
+/// image is built for them, which takes minutes.
+pub(super) async fn check_options(
+    session: &Session<'_>,
+    args: &request::Shell,
+    (project, judged, shells): (&Project, &Judged, &[Shell]),
+) -> Result<(), CommandError> {
+    let user = User::on(session.engine.info(), caller_ids());
+    serve::check_services(session, &args.services, &user, args.inside.network.as_deref()).await?;
+    name(args, project, shells)?;
+    settled_mounts(session, args, project, judged)?;
+    if args.inside.ssh_agent {
+        ssh_agent(session)?;
+    }
+    for file in &args.inside.env_file {
+        let file = session.settings.paths.current_dir.join(file);
+        if let Some(text) = read_typed_text_early(&file, LARGEST_ENV_FILE)? {
+            env_file(&text)?;
+        }
+    }
+    variables(&args.inside.env, |name| session.settings.environment.get(name).cloned())?;
+    ports(&args.inside.port)?;
+    limits(args, Some(0))?;
+    required_gpus(session, args)?;
+    Ok(())
+}
+
+/// The directories and links of the container: those of the project's file, unless a path that was typed stands for one.
+fn settled_mounts(
+    session: &Session<'_>,
+    args: &request::Shell,
+    project: &Project,
+    judged: &Judged,
+) -> Result<Settled, ShellError> {
+    let typed = mounts(MountArgs {
+        mount: &args.inside.mount,
+        data: &args.inside.data,
+        volume: &args.inside.volume,
+        current: &session.settings.paths.current_dir,
+    })?;
+    let is_typed = |mount: &&Mount| typed.iter().any(|other| other.target == mount.target);
+    let judged: Vec<Mount> = judged.mounts.iter().filter(|mount| !is_typed(mount)).cloned().collect();
+    check_folders(session, &[&judged[..], &typed].concat())?;
+    settle(&project.folder, &judged, typed)
+}
+
+/// The socket of the caller's SSH agent.
+fn ssh_agent(session: &Session<'_>) -> Result<String, ShellError> {
+    let agent = session.settings.environment.get("SSH_AUTH_SOCK").filter(|_| session.engine.info().local);
+    agent.cloned().ok_or(ShellError::NoAgent)
+}
+
 /// Everything the container is created with.
 async fn request(
     session: &Session<'_>,
@@ -118,20 +176,10 @@ async fn request(
         session.reporter.report(Event::Warning { text: text.to_owned() });
     }
     warn_of_limits(session, args);
-    let name = name(launch)?;
+    let name = name(args, project, launch.shells)?;
     let inside = inside(session, args, &image.image)?;
     let (gpus, gpu_words) = wanted_gpus(session, args)?;
-    let typed = mounts(MountArgs {
-        mount: &args.inside.mount,
-        data: &args.inside.data,
-        volume: &args.inside.volume,
-        current: &session.settings.paths.current_dir,
-    })?;
-    // A path that was typed stands for the project's.
-    let is_typed = |mount: &&Mount| typed.iter().any(|other| other.target == mount.target);
-    let judged: Vec<Mount> = launch.judged.mounts.iter().filter(|mount| !is_typed(mount)).cloned().collect();
-    check_folders(session, &[&judged[..], &typed].concat())?;
-    let Settled { mut mounts, links, writable } = settle(&project.folder, &judged, typed)?;
+    let Settled { mut mounts, links, writable } = settled_mounts(session, args, project, launch.judged)?;
     for link in writable {
         let text =
             format!("{} is a link to {}: programs in the container can write there", link.path, link.to);
@@ -140,9 +188,9 @@ async fn request(
     mounts.extend(standing_mounts(session, launch, user, &inside).await?);
     warn_of_mounts(session, &mounts);
     let mut env = inside.environment(user);
+    env.extend(prompt_name(image).map(|name| format!("debian_chroot={name}")));
     if args.inside.ssh_agent {
-        let agent = session.settings.environment.get("SSH_AUTH_SOCK").filter(|_| info.local);
-        let source = MountSource::Folder(agent.ok_or(ShellError::NoAgent)?.clone());
+        let source = MountSource::Folder(ssh_agent(session)?);
         mounts.push(Mount { source, target: AGENT.to_owned(), read_only: false });
         env.push(format!("SSH_AUTH_SOCK={AGENT}"));
     }
@@ -156,6 +204,9 @@ async fn request(
         env.extend(env_file(&read_typed_text(&file, LARGEST_ENV_FILE).await?)?);
     }
     env.extend(variables(&args.inside.env, |name| session.settings.environment.get(name).cloned())?);
+    if launch.code.is_some() {
+        env.extend(project_variables(&image.image.env, &env));
+    }
     if let Some(ssh) = &mut services.ssh {
         // A session of sshd begins with nothing of the container's environment.
         ssh.env = image.image.env.iter().chain(&env).cloned().collect();
@@ -165,6 +216,10 @@ async fn request(
         (_, false) => args.command.clone(),
         (Ends::WithCommand, true) => ["/bin/sh", "-c", SHELL].map(str::to_owned).to_vec(),
         (_, true) => WAITS.map(str::to_owned).to_vec(),
+    };
+    let command = match launch.code {
+        Some(code) => code.before(command),
+        None => command,
     };
     let numbers = format!("{}:{}", project.uid, caller_ids().1);
     let says = ContainerLabels {
@@ -180,6 +235,7 @@ async fn request(
     ports.extend(serve::ports(&args.services, services));
     let count = if gpus.is_some() { gpu_count(args) } else { Some(0) };
     let limits = Limits { unlocked: gpus.is_some(), ..limits(args, count)? };
+    let devices = rdma_folders(session, args, gpus.is_some());
     Ok(ContainerRequest {
         name: container_name(&name),
         image: image.image.id.clone(),
@@ -200,22 +256,35 @@ async fn request(
         ports,
         network: args.inside.network.clone().unwrap_or_else(|| "bridge".to_owned()),
         gpus,
+        devices,
+        has_sshd_of_root: services.ssh.is_some() && user.uid == 0,
         limits,
     })
 }
 
 /// The container's name: the one typed, or a free one after the folder's.
-fn name(launch: &ContainerSpec<'_>) -> Result<String, ShellError> {
-    let taken = |name: &str| launch.shells.iter().any(|shell| shell.name == name);
-    match &launch.args.start.name {
+fn name(args: &request::Shell, project: &Project, shells: &[Shell]) -> Result<String, ShellError> {
+    let taken = |name: &str| shells.iter().any(|shell| shell.name == name);
+    match &args.start.name {
         Some(name) if !is_name(name) => {
             let why = "invalid container name";
             Err(ShellError::Option { option: "--name", found: name.clone(), why })
         }
         Some(name) if taken(name) => Err(ShellError::NameTaken { name: name.clone() }),
         Some(name) => Ok(name.clone()),
-        None => Ok(free_name(&launch.project.name(), taken)),
+        None => Ok(free_name(&project.name(), taken)),
     }
+}
+
+/// The name in the prompt: that of the project, else of the image. Prompts of Debian and Ubuntu begin with this variable in brackets;
+/// nothing else looks at it.
+fn prompt_name(image: &Named) -> Option<String> {
+    let own = image.image.labels.get(NAME_LABEL).unwrap_or(&image.reference);
+    let project = own.strip_prefix("envforge/").and_then(|rest| rest.split_once(':'));
+    let name = project.map_or(own.as_str(), |(project, _)| project);
+    // Another party's label is put on the caller's terminal.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/+".contains(c);
+    (!name.is_empty() && name.len() < 64 && name.chars().all(is_plain)).then(|| name.to_owned())
 }
 
 /// What of this machine's settings goes inside.
@@ -301,8 +370,12 @@ fn give_up(
             return Err(ShellError::NoGpu { because: format!("{}; {}", finding.what, finding.why) });
         }
         request.gpus = None;
+        request.devices.clear();
         request.limits.unlocked = false;
         return Ok(Some(format!("no GPU available: {}; running on CPU only", finding.what)));
+    }
+    if let Some(text) = without_devices(error, &mut request.devices) {
+        return Ok(Some(text));
     }
     if request.limits.unlocked && error.to_string().contains("rlimit") {
         request.limits.unlocked = false;
@@ -310,4 +383,55 @@ fn give_up(
         return Ok(Some(text.to_owned()));
     }
     Ok(None)
+}
+
+/// Takes out devices that the engine does not pass: its machine may be another one than this, or it may not be allowed to.
+fn without_devices(error: &EngineError, devices: &mut Vec<String>) -> Option<String> {
+    let text = error.to_string();
+    if !devices.iter().any(|device| text.contains(device.as_str())) {
+        return None;
+    }
+    let refused = std::mem::take(devices).join(", ");
+    Some(format!("the engine does not pass {refused}: NCCL uses TCP between nodes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_that_the_engine_refuses_are_left_out() {
+        let refused =
+            |text: &str| EngineError::Refused { during: "creating a".to_owned(), text: text.to_owned() };
+        // As Docker 20.10 says it.
+        let absent = refused(
+            "error gathering device information while adding custom device \"/dev/infiniband\": no such file or directory",
+        );
+        let mut devices = vec!["/dev/infiniband".to_owned()];
+        assert_eq!(
+            without_devices(&refused("error setting rlimit type 8: operation not permitted"), &mut devices),
+            None
+        );
+        let text = without_devices(&absent, &mut devices).expect("left out");
+        assert_eq!(text, "the engine does not pass /dev/infiniband: NCCL uses TCP between nodes");
+        assert_eq!((devices.len(), without_devices(&absent, &mut devices)), (0, None), "it is tried once");
+    }
+
+    #[test]
+    fn prompt_names_project_or_image_and_nothing_of_a_terminal() {
+        let name = |label: Option<&str>, reference: &str| {
+            let mut image = ImageInfo::default();
+            image.labels.extend(label.map(|label| (NAME_LABEL.to_owned(), label.to_owned())));
+            prompt_name(&Named { reference: reference.to_owned(), image })
+        };
+        let project =
+            name(Some("envforge/vision-ft:0123456789ab"), "envforge/vision-ft:0123456789ab-unverified");
+        assert_eq!(project.as_deref(), Some("vision-ft"));
+        let spec = name(Some("pytorch-cuda:2.8.0-cu128-py3.11"), "team/torch:1");
+        assert_eq!(spec.as_deref(), Some("pytorch-cuda:2.8.0-cu128-py3.11"));
+        assert_eq!(name(None, "team/torch:1").as_deref(), Some("team/torch:1"));
+        for hostile in ["a\u{1b}[31m", "$(id)", "`id`", "a b", ""] {
+            assert_eq!(name(Some(hostile), "x"), None, "{hostile:?}");
+        }
+    }
 }

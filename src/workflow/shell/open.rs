@@ -6,11 +6,12 @@ use crate::engine::{Containers, SHELL_LABEL};
 use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::Shell;
-use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactive};
+use crate::shell::{Project, ProjectCode, ShellError, Tunnels, User, caller_ids, is_interactive};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::Named;
+use crate::workflow::project_code::project_code;
 use crate::workflow::project_trust::Judged;
 use crate::workflow::proven::proven;
 use crate::workflow::required_evidence::{proven_by_key, require_evidence};
@@ -18,7 +19,7 @@ use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
 use crate::workflow::shell::image::{image, project_image};
 use crate::workflow::shell::join::{Join, join, unchangeable};
-use crate::workflow::shell::launch::launch;
+use crate::workflow::shell::launch::{check_options, launch};
 use crate::workflow::shell::opened::remember_opened;
 use crate::workflow::shell::outcome::OpenOutcome;
 use crate::workflow::shell::project;
@@ -34,7 +35,8 @@ pub(crate) async fn open(
     let shells = shells(&*session.containers).await?;
     if let Some(shell) = named_container(typed, &shells) {
         require_for(session, shell).await?;
-        return join_running(session, typed, (typed, shell, None)).await.map(OpenOutcome::of_container);
+        let named = Target { args: typed, shell, image: None, code: None };
+        return join_running(session, typed, named).await.map(OpenOutcome::of_container);
     }
     let nothing = Judged::default();
     let (of_file, judged) = of_file.map_or((None, &nothing), |(wanted, judged)| (Some(wanted), judged));
@@ -50,7 +52,11 @@ pub(crate) async fn open(
     if args.start.attach {
         let shell = attached_to(&shells, args.image.as_deref(), here)?;
         require_for(session, shell).await?;
-        return join(session, shell, Join::Tmux).await;
+        return join(session, shell, Join::Tmux, None).await;
+    }
+    // One that runs has its own refusals.
+    if args.start.new || !shells.iter().any(|shell| here(&shell)) {
+        check_options(session, args, (&project, judged, &shells)).await?;
     }
     let image = match of_file {
         Some(wanted) => project_image(session, wanted).await?,
@@ -59,13 +65,16 @@ pub(crate) async fn open(
     remember_opened(&session.store, &image)?;
     require_evidence(session, &image.image, &image.reference).await?;
     note_state(session, &image, args.command.is_empty()).await?;
+    let code = of_file.map(|wanted| project_code(session, wanted)).transpose()?.flatten();
+    let code = code.as_ref();
     let running = shells.iter().filter(here).find(|shell| {
         shell.spec == image.reference && args.start.name.as_ref().is_none_or(|name| *name == shell.name)
     });
     match running {
         Some(shell) if !args.start.new => {
             require_for(session, shell).await?;
-            join_running(session, typed, (args, shell, Some(&image.image.id))).await
+            let image = Some(image.image.id.as_str());
+            join_running(session, typed, Target { args, shell, image, code }).await
         }
         _ => {
             let interactive = is_interactive();
@@ -76,6 +85,7 @@ pub(crate) async fn open(
                     project: &project,
                     image: &image,
                     judged,
+                    code,
                     shells: &shells,
                     interactive,
                 },
@@ -120,11 +130,20 @@ fn named_container<'a>(args: &request::Shell, shells: &'a [Shell]) -> Option<&'a
     shells.iter().find(|shell| shell.name == name && shell.runs()).filter(|_| spec_of(name).is_none())
 }
 
-/// Runs the request in a container that runs; `image` is that of today, if it is known.
+/// A container that runs, and what is to run in it.
+struct Target<'a> {
+    args: &'a request::Shell,
+    shell: &'a Shell,
+    /// The image of today, if it is known.
+    image: Option<&'a str>,
+    code: Option<&'a ProjectCode>,
+}
+
+/// Runs the request in a container that runs.
 async fn join_running(
     session: &Session<'_>,
     typed: &request::Shell,
-    (args, shell, image): (&request::Shell, &Shell, Option<&str>),
+    Target { args, shell, image, code }: Target<'_>,
 ) -> Result<OpenOutcome, CommandError> {
     if let Some(option) = unchangeable(typed) {
         return Err(ShellError::Running { name: shell.name.clone(), option }.into());
@@ -139,7 +158,7 @@ async fn join_running(
     }
     note(session, shell, image);
     let what = if args.command.is_empty() { Join::Terminal } else { Join::Command(&args.command) };
-    join(session, shell, what).await
+    join(session, shell, what, code).await
 }
 
 /// The project: the folder of its file, else the caller's, with no link in its path.

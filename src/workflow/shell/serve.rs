@@ -10,13 +10,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::engine::{Containers, Output, Port, Program};
+use crate::engine::{Containers, EngineInfo, Output, Port, Program};
 use crate::model::request::{self, ServiceOptions};
 use crate::report::Event;
 use crate::settings::Settings;
 use crate::shell::labels::{Shell, container_name};
 use crate::shell::{Jupyter, Services, ShellError, Ssh, User, token, url, vscode_uri};
-use crate::store::{read_regular_text, read_typed_text};
+use crate::store::{read_regular_text, read_typed_text, read_typed_text_early};
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::RunError;
 use crate::workflow::session::Session;
@@ -42,6 +42,52 @@ impl ServiceOptions {
     }
 }
 
+/// An error for services that cannot start here, or only with `--insecure`. Called before an image is built for them.
+pub(super) async fn check_services(
+    session: &Session<'_>,
+    args: &ServiceOptions,
+    user: &User,
+    network: Option<&str>,
+) -> Result<(), CommandError> {
+    refuse_open(args, user, network, session.engine.info())?;
+    match &args.authorized_keys {
+        _ if !args.ssh => {}
+        Some(file) => {
+            read_typed_text_early(&session.settings.paths.current_dir.join(file), LARGEST_KEYS)?;
+        }
+        None => {
+            public_keys(session.settings, None).await?;
+        }
+    }
+    Ok(())
+}
+
+/// An error for services that other machines or programs could reach without `--insecure`, and for an SSH server that cannot run.
+fn refuse_open(
+    args: &ServiceOptions,
+    user: &User,
+    network: Option<&str>,
+    info: &EngineInfo,
+) -> Result<(), ShellError> {
+    let address = args.address();
+    // Services listen on every address of their network, which here is the machine's own.
+    if (args.jupyter || args.ssh) && network == Some("host") && !args.insecure {
+        return Err(ShellError::HostNetwork);
+    }
+    if (args.jupyter || args.ssh) && !address.is_loopback() && !args.insecure {
+        return Err(ShellError::Insecure { address: address.to_string() });
+    }
+    // Its root is the caller, and the user that sshd handles strangers as may not exist in the caller's range of ids.
+    if args.ssh && user.uid == 0 && info.rootless {
+        return Err(ShellError::SshOnRootless);
+    }
+    // A login of root over the network stays on this machine.
+    if args.ssh && user.uid == 0 && !address.is_loopback() {
+        return Err(ShellError::SshAsRoot { address: address.to_string() });
+    }
+    Ok(())
+}
+
 /// What is to serve, with free ports, a fresh token and the caller's keys.
 pub(crate) async fn services(
     session: &Session<'_>,
@@ -49,25 +95,14 @@ pub(crate) async fn services(
     user: &User,
     network: Option<&str>,
 ) -> Result<Services, CommandError> {
+    refuse_open(args, user, network, session.engine.info())?;
     let address = args.address();
-    // Services listen on every address of their network, which here is the machine's own.
-    if (args.jupyter || args.ssh) && network == Some("host") && !args.insecure {
-        return Err(ShellError::HostNetwork.into());
-    }
-    if (args.jupyter || args.ssh) && !address.is_loopback() && !args.insecure {
-        return Err(ShellError::Insecure { address: address.to_string() }.into());
-    }
     let mut services = Services::default();
     if args.jupyter {
         services.jupyter =
             Some(Jupyter { port: free(address, JUPYTER)?, token: token(), open: !address.is_loopback() });
     }
     if args.ssh {
-        if user.uid == 0 {
-            let info = session.engine.info();
-            let made_root = info.rootless && !info.is_podman();
-            return Err(if made_root { ShellError::SshOnRootless } else { ShellError::SshAsRoot }.into());
-        }
         let keys = public_keys(session.settings, args.authorized_keys.as_deref()).await?;
         services.ssh = Some(Ssh { port: free(address, SSH)?, keys, env: Vec::new() });
     }

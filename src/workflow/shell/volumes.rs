@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::{Containers, EngineError, Mount, MountSource, NewVolume, VolumeSetup};
 use crate::model::image::paths::{HOME, MODELS, WORKSPACE};
+use crate::model::image::plan::NAME_LABEL;
 use crate::model::sha256::sha256_hex;
 use crate::report::Event;
 use crate::shell::{ContainerEnv, User, etc_files, home_files};
@@ -35,11 +36,8 @@ pub(crate) async fn standing_mounts(
         copies: false,
         owner: Some(user.owner()),
     };
-    let python = image
-        .image
-        .labels
-        .get("io.envforge.name")
-        .and_then(|name| name.split("-py").nth(1)?.split('-').next());
+    let python =
+        image.image.labels.get(NAME_LABEL).and_then(|name| name.split("-py").nth(1)?.split('-').next());
     let of_project = labelled(PROJECT_LABEL, project.folder.as_str());
     let etc = [image.image.id.as_bytes(), user.numbers().as_bytes(), &inside.fingerprint()].join(&b'\0');
     let etc = format!("envforge-etc-{}", &sha256_hex(&etc)[..16]);

@@ -1,11 +1,13 @@
 //! The pages in Debian's Chromium.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::{hostile, keep, offline, read, report};
 use crate::browser::Browser;
+use crate::program::Program;
 use crate::{envforge, program};
 
 /// What a page tells of itself: title, whether hostile code ran, and elements that none of our pages has.
@@ -122,13 +124,19 @@ fn filter_of_the_site_agrees_with_the_resolver_within_100_ms() {
     assert!(slowest <= 500.0, "filter of {all} rows: {slowest:.1} ms");
 }
 
+/// A machine with `report.html`.
+fn with_report() -> Program {
+    let (program, image) = (offline(), "registry.example.com/team/torch:2.8");
+    keep(&program, &report(image));
+    program.run(&["verify", image, "--last", "--html", "report.html"]);
+    program
+}
+
 /// Every row is shown without the script: its fields are hidden, the rows are not.
 #[test]
 #[ignore = "needs chromium"]
 fn pages_read_without_script() {
-    let program = offline();
-    keep(&program, &report("team/torch:1"));
-    program.run(&["verify", "team/torch:1", "--last", "--html", "report.html"]);
+    let program = with_report();
     let page = read(program.path("report.html"));
     let start = page.find("<script>").expect("a script");
     let end = page.find("</script>").expect("its end");
@@ -145,6 +153,52 @@ fn pages_read_without_script() {
     assert!(plain[0].as_u64().is_some_and(|rows| rows > 8), "{plain}");
 }
 
+/// The words of a page that lie on two lines, and by how much the page is wider than its window. Hashes and paths may be broken, after
+/// `-`, `/` and `,` anything.
+const BROKEN: &str = "const broken = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (!node.parentElement.offsetParent || node.parentElement.closest('svg, script, option, h1, .long code')) continue;
+    for (const word of node.data.matchAll(/[^\\s\\/,-]+/g)) {
+      if (word[0].length > 24) continue;
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const tops = new Set([...range.getClientRects()].map((it) => Math.round(it.top)));
+      if (tops.size > 1) broken.push(word[0]);
+    }
+  }
+  return { broken: broken.slice(0, 20), wider: document.documentElement.scrollWidth - window.innerWidth, width: window.innerWidth };";
+
+#[test]
+#[ignore = "needs chromium"]
+fn no_page_breaks_a_word_or_is_wider_than_its_window() {
+    let program = with_report();
+    assert_eq!(crate::maintain(&program, &["site", "public"]).code, 0);
+    let (nodes, evidence) = (crate::fleet::example_page(), crate::evidence::example_page());
+    let mut pages = super::example_pages(&program.path("")).to_vec();
+    pages.extend(
+        ["report.html", "public/index.html", "public/nvidia-h200.html"].map(|name| program.path(name)),
+    );
+    pages.extend([nodes.path("nodes.html"), evidence.path("evidence.html")]);
+    let browser = Browser::start();
+    let mut wrong = String::new();
+    for page in &pages {
+        for width in [360, 1280] {
+            browser.resize(width, 900);
+            browser.open_file(page);
+            let found = browser.execute(BROKEN);
+            assert_eq!(found["width"], width, "{found}");
+            if found["broken"].as_array().is_none_or(|words| !words.is_empty())
+                || found["wider"].as_i64() > Some(0)
+            {
+                let _ = writeln!(wrong, "{} at {width}: {found}", page.display());
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
 const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/src/images");
 
 /// The pictures of the book.
@@ -153,9 +207,7 @@ const PICTURES: [&str; 3] = ["page-verify.png", "page-size.png", "page-diff.png"
 #[test]
 #[ignore = "by hand: rewrites the pictures of the book"]
 fn pictures_of_the_book() {
-    let program = offline();
-    keep(&program, &report("registry.example.com/team/torch:2.8"));
-    program.run(&["verify", "registry.example.com/team/torch:2.8", "--last", "--html", "report.html"]);
+    let program = with_report();
     let examples = super::example_pages(&program.path(""));
     let browser = Browser::start();
     browser.resize(1000, 700);

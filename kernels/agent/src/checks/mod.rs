@@ -11,11 +11,14 @@ mod leftovers;
 mod library_load;
 mod linker_closure;
 mod loader_path;
+mod login_shell;
+mod nccl_network;
 mod nvcc;
 mod nvrtc;
 mod one_cuda;
 mod secrets;
 mod shared_paths;
+mod triton_ptxas;
 mod user;
 
 use std::path::{Path, PathBuf};
@@ -232,9 +235,27 @@ pub(crate) const GROUPS: &[Group] = &[
         as_user: false,
         run: loader_path::run,
     },
+    Group {
+        id: CheckGroup::LoginShell,
+        limit: Duration::from_secs(20),
+        as_user: true,
+        run: login_shell::run,
+    },
+    Group {
+        id: CheckGroup::NcclNetwork,
+        limit: Duration::from_secs(20),
+        as_user: false,
+        run: nccl_network::run,
+    },
     Group { id: CheckGroup::User, limit: Duration::from_secs(10), as_user: true, run: user::run },
     Group { id: CheckGroup::Compiler, limit: Duration::from_mins(1), as_user: true, run: compiler::run },
     Group { id: CheckGroup::Nvcc, limit: Duration::from_mins(8), as_user: true, run: nvcc::run },
+    Group {
+        id: CheckGroup::TritonPtxas,
+        limit: Duration::from_mins(1),
+        as_user: true,
+        run: triton_ptxas::run,
+    },
     Group { id: CheckGroup::Leftovers, limit: Duration::from_mins(2), as_user: false, run: leftovers::run },
     Group { id: CheckGroup::Secrets, limit: Duration::from_mins(2), as_user: false, run: secrets::run },
 ];

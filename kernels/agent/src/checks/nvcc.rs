@@ -1,5 +1,6 @@
 //! Proves that nvcc has the locked version and compiles for the target's GPUs with a host compiler it accepts.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -51,18 +52,13 @@ fn version(nvcc: &Path, wanted: &str) -> Report {
     }
 }
 
-/// `12.4` of `Cuda compilation tools, release 12.4, V12.4.131`.
-fn release(text: &str) -> Option<&str> {
+/// The release that a compiler of CUDA answers to `--version`: `12.4` of `Cuda compilation tools, release 12.4, V12.4.131`.
+pub(super) fn release(text: &str) -> Option<&str> {
     text.split_once("release ")?.1.split([',', '\n']).next()
 }
 
 fn compiles(nvcc: &Path, wanted: &str, expected: &Expectation) -> Report {
-    let folder = std::env::temp_dir().join(format!("envforge-nvcc-{}", std::process::id()));
-    let result = std::fs::create_dir_all(&folder)
-        .map_err(|error| error.to_string())
-        .and_then(|()| compile_in(&folder, nvcc, wanted, expected));
-    let _ = std::fs::remove_dir_all(&folder);
-    let report = match result {
+    let report = match in_folder("nvcc", |folder| compile_in(folder, nvcc, wanted, expected)) {
         Ok(detail) => Report::new(CheckId::Nvcc, Outcome::Passed, detail),
         Err(problem) => Report::new(CheckId::Nvcc, Outcome::Failed, problem),
     };
@@ -77,16 +73,13 @@ fn compile_in(folder: &Path, nvcc: &Path, wanted: &str, expected: &Expectation) 
     for target in &expected.nvcc_targets {
         let cubin = folder.join(format!("probe.{target}.cubin"));
         let arch = format!("-arch=sm_{}", target.replace('.', ""));
-        output(Command::new(nvcc).args([&arch, "-cubin", "-o"]).arg(&cubin).arg(&source))
-            .map_err(|problem| format!("for {target}: {problem}"))?;
-        let bytes = std::fs::read(&cubin).map_err(|error| format!("for {target}: no cubin: {error}"))?;
-        if !bytes.starts_with(b"\x7fELF") {
-            return Err(format!("for {target}: the output is not a cubin"));
-        }
+        make_cubin(
+            target,
+            Command::new(nvcc).args([&arch, "-cubin", "-o"]).arg(&cubin).arg(&source),
+            &cubin,
+        )?;
     }
-    if expected.nvcc_targets.is_empty() {
-        return Err("no target given".to_owned());
-    }
+    let targets = listed(&expected.nvcc_targets)?;
     let program = folder.join("probe");
     output(Command::new(nvcc).arg("-o").arg(&program).arg(&source))?;
     let runtime = output(&mut Command::new(&program))?;
@@ -94,7 +87,6 @@ fn compile_in(folder: &Path, nvcc: &Path, wanted: &str, expected: &Expectation) 
     if runtime != wanted {
         return Err(format!("CUDA version mismatch: nvcc is {wanted}, its headers are {runtime}"));
     }
-    let targets = expected.nvcc_targets.iter().cloned().collect::<Vec<_>>().join(", ");
     Ok(format!("compiles for {targets}; a program links and runs"))
 }
 
@@ -104,7 +96,37 @@ fn dotted(number: &str) -> Option<String> {
     Some(format!("{}.{}", number / 1000, number % 1000 / 10))
 }
 
-fn output(command: &mut Command) -> Result<String, String> {
+/// Runs a check in a directory of its own, which is removed.
+pub(super) fn in_folder(
+    name: &str,
+    check: impl FnOnce(&Path) -> Result<String, String>,
+) -> Result<String, String> {
+    let folder = std::env::temp_dir().join(format!("envforge-{name}-{}", std::process::id()));
+    let result =
+        std::fs::create_dir_all(&folder).map_err(|error| error.to_string()).and_then(|()| check(&folder));
+    let _ = std::fs::remove_dir_all(&folder);
+    result
+}
+
+/// Runs a compiler that must write a cubin for a target.
+pub(super) fn make_cubin(target: &str, compiler: &mut Command, cubin: &Path) -> Result<(), String> {
+    output(compiler).map_err(|problem| format!("for {target}: {problem}"))?;
+    let bytes = std::fs::read(cubin).map_err(|error| format!("for {target}: no cubin: {error}"))?;
+    if bytes.starts_with(b"\x7fELF") {
+        Ok(())
+    } else {
+        Err(format!("for {target}: the output is not a cubin"))
+    }
+}
+
+/// The targets for a report. An error: there is none.
+pub(super) fn listed(targets: &BTreeSet<String>) -> Result<String, String> {
+    let all: Vec<&str> = targets.iter().map(String::as_str).collect();
+    if all.is_empty() { Err("no target given".to_owned()) } else { Ok(all.join(", ")) }
+}
+
+/// What a program prints, or the line of it that says why it failed.
+pub(super) fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{name}: {error}"))?;
     if output.status.success() {

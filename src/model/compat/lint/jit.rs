@@ -32,6 +32,7 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
             faults.contradiction(row, says(row), other, says(other));
         }
         pythons(matrix, row, faults);
+        other_ptxas(matrix, row, faults);
     }
 }
 
@@ -64,4 +65,22 @@ fn pythons(matrix: &Matrix, row: &JitCompiler, faults: &mut Faults) {
             faults.contradiction(variant, says, row, "no such wheel".to_owned());
         }
     }
+}
+
+/// Checks that another ptxas is for a Triton, for GPUs that its own lacks, and of a major whose wheels are known.
+fn other_ptxas(matrix: &Matrix, row: &JitCompiler, faults: &mut Faults) {
+    let Some(other) = &row.other_ptxas else { return };
+    known(matrix, row, other.gpus.iter(), faults);
+    if row.triton.is_none() {
+        faults.add(row, Problem::Missing { wanted: "`other_ptxas` is for rows with `triton`" });
+    }
+    if other.gpus.is_empty() {
+        faults.add(row, Problem::Empty { field: "other_ptxas.gpus" });
+    }
+    let has = |gpu: &&_| row.newest.is_some_and(|newest| **gpu <= newest) && !row.missing.contains(gpu);
+    for gpu in other.gpus.iter().filter(has) {
+        faults.contradiction(row, format!("another ptxas for {gpu}"), row, "a target for it".to_owned());
+    }
+    let wheels = matrix.ptxas_wheels.iter().any(|wheels| wheels.cuda_major == other.newest_cuda_major);
+    faults.require(wheels, row, "ptxas wheels of CUDA", other.newest_cuda_major);
 }

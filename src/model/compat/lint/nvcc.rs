@@ -1,7 +1,7 @@
 //! Sources of nvcc: their bases, toolkits and parts have rows.
 
 use super::super::rows::Row;
-use super::super::tables::Matrix;
+use super::super::tables::{Matrix, Toolkit};
 use super::code::same_minor;
 use super::fault::{Faults, Problem};
 use crate::model::versions::ToolkitVersion;
@@ -20,6 +20,15 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
         if row.parts.is_empty() {
             faults.add(row, Problem::Empty { field: "parts" });
         }
+    }
+    for row in &matrix.ptxas_wheels {
+        parts(matrix, row, &row.parts, faults);
+        if !row.parts.iter().any(|part| part == "nvcc") {
+            faults.require(false, row, "part", "nvcc");
+        }
+        let is_of_major = |toolkit: &Toolkit| toolkit.cuda.major() == row.cuda_major;
+        faults.require(matrix.toolkits.iter().any(is_of_major), row, "toolkit", row.cuda_major);
+        faults.require(row.file.ends_with("/bin/ptxas"), row, "file of ptxas", &row.file);
     }
     for row in &matrix.nvcc_repositories {
         base(matrix, row, &row.base, faults);

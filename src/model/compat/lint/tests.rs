@@ -1,7 +1,7 @@
 //! Each rule of the lint catches a planted fault, and the embedded matrix has none.
 
 use super::{Fault, Problem, faults};
-use crate::model::compat::tables::{Channel, KnownVersion, Matrix};
+use crate::model::compat::tables::{Channel, KnownVersion, Matrix, OtherPtxas};
 
 /// Returns the faults of the embedded matrix after `plant`.
 fn planted(plant: impl FnOnce(&mut Matrix)) -> Vec<Fault> {
@@ -16,6 +16,13 @@ fn planted(plant: impl FnOnce(&mut Matrix)) -> Vec<Fault> {
 /// Whether some fault is of this row and contains the text.
 fn has(faults: &[Fault], row: &str, text: &str) -> bool {
     faults.iter().any(|fault| fault.row == row && fault.problem.to_string().contains(text))
+}
+
+/// The facts about another ptxas of Triton 3.4.0.
+fn other_ptxas(matrix: &mut Matrix) -> &mut OtherPtxas {
+    let mut rows = matrix.jit.iter_mut();
+    let row = rows.find(|row| row.triton.as_deref() == Some("3.4.0")).expect("a row");
+    row.other_ptxas.as_mut().expect("it takes another")
 }
 
 macro_rules! catches {
@@ -216,6 +223,12 @@ catches! {
         |m| m.nvcc_packages[0].cuda = "11.19".parse().unwrap() => "nvcc_package debian:11", "toolkit `11.19`";
     a_part_that_no_wheel_carries:
         |m| m.nvcc_wheels[0].parts.push("nvcp".into()) => "nvcc_wheels 13", "component `nvcp`";
+    a_ptxas_wheel_without_nvcc:
+        |m| m.ptxas_wheels[0].parts.clear() => "ptxas_wheels 12", "part `nvcc`";
+    a_ptxas_wheel_of_no_toolkit:
+        |m| m.ptxas_wheels[0].cuda_major = 9 => "ptxas_wheels 9", "toolkit `9`";
+    a_ptxas_wheel_with_another_file:
+        |m| m.ptxas_wheels[0].file = "nvidia/cuda_nvcc/bin/nvlink".into() => "ptxas_wheels 12", "file of ptxas";
     a_repository_with_half_a_fingerprint:
         |m| m.nvcc_repositories[0].fingerprint.truncate(16) => "nvcc_repository debian:11", "fingerprint";
     profilers_of_no_toolkit:
@@ -234,6 +247,14 @@ catches! {
         |m| m.jit.last_mut().unwrap().last = Some("2.1.0".parse().unwrap()) => "jit tensorflow 2.20.0", "to 2.1.0";
     a_gpu_missing_above_the_newest:
         |m| m.jit[0].missing.push("12.0".parse().unwrap()) => "jit triton 2.0.0", "missing sm_120";
+    another_ptxas_for_a_gpu_with_a_target:
+        |m| other_ptxas(m).gpus.push("9.0".parse().unwrap()) => "jit triton 3.4.0", "another ptxas for sm_90";
+    another_ptxas_for_no_gpu:
+        |m| other_ptxas(m).gpus.clear() => "jit triton 3.4.0", "empty `other_ptxas.gpus`";
+    another_ptxas_of_a_major_without_wheels:
+        |m| other_ptxas(m).newest_cuda_major = 99 => "jit triton 3.4.0", "ptxas wheels of CUDA `99`";
+    another_ptxas_of_no_triton:
+        |m| m.jit.last_mut().unwrap().other_ptxas = Some(other_ptxas(m).clone()) => "jit tensorflow 2.20.0", "rows with `triton`";
     a_triton_without_a_wheel_for_a_python_of_its_torch:
         |m| m.jit[0].python.retain(|python| python.to_string() != "3.11")
         => "variant pytorch 2.0.0 cu117 x86_64", "triton 2.0.0 for Python 3.11 here, no such wheel in jit.toml";

@@ -2,16 +2,18 @@
 
 use std::fmt::Write as _;
 
+use super::ptxas::{NoPtxas, PtxasFound, ptxas_for};
 use crate::model::compat::tables::{JitCompiler, ToolkitBound};
 use crate::model::resolve::candidate::{Candidate, gpu_label, package};
 use crate::model::resolve::refusal::RuleViolation;
 use crate::model::resolve::rule::Rule;
 use crate::model::versions::ComputeCapability;
 
-/// Rejects a framework whose run-time compiler has no target for a GPU, whatever code its files contain.
+/// Rejects a framework whose run-time compiler has no target for a GPU, whatever code its files contain; but not a Triton to which
+/// the image can give a newer ptxas.
 pub(super) fn jit_lacks_gpu(candidate: &Candidate<'_>) -> Option<RuleViolation> {
     let target = candidate.question.target;
-    let (row, without) = lacking(candidate)?;
+    let (row, without, no_ptxas) = lacking(candidate)?;
     let names: Vec<_> = without.iter().map(|gpu| gpu_label(target, *gpu)).collect();
     let mut text = format!(
         "{} compiles kernels at run time with {}, which has no target for {}",
@@ -19,6 +21,9 @@ pub(super) fn jit_lacks_gpu(candidate: &Candidate<'_>) -> Option<RuleViolation> 
         component(candidate, row),
         names.join(", ")
     );
+    if row.triton.is_some() {
+        text.push_str(&why_no_ptxas(candidate, row, no_ptxas));
+    }
     match releases_that_compile(candidate) {
         Some(span) => write!(text, "; {} releases that compile for it: {span}", package(candidate.product)),
         None => write!(text, "; no {} release in the matrix compiles for it", package(candidate.product)),
@@ -27,14 +32,42 @@ pub(super) fn jit_lacks_gpu(candidate: &Candidate<'_>) -> Option<RuleViolation> 
     Some(RuleViolation::new(Rule::JitLacksGpu, text, &row.source))
 }
 
-/// Returns the first compiler that lacks a GPU of the target, and the GPUs it lacks.
-fn lacking<'a>(candidate: &Candidate<'a>) -> Option<(&'a JitCompiler, Vec<ComputeCapability>)> {
+/// Returns why no other ptxas helps this Triton, if that is known.
+fn why_no_ptxas(candidate: &Candidate<'_>, row: &JitCompiler, why: NoPtxas) -> String {
+    let major = candidate.variant.toolkit.major();
+    match (why, &row.note) {
+        (NoPtxas::NotTaken, None) => String::new(),
+        (NoPtxas::NotTaken, Some(note)) => format!("; another ptxas does not help: {note}"),
+        (NoPtxas::NoRelease, _) => format!("; no ptxas of CUDA {major} that it takes has one"),
+        (NoPtxas::OtherRelease(cuda), _) => {
+            let own = candidate.toolkit_minor();
+            format!("; ptxas of CUDA {cuda} has one, but the image has nvcc of CUDA {own}")
+        }
+    }
+}
+
+/// Returns the ptxas that the image brings for Triton; `None`: Triton's own has every GPU of the target, or no other helps.
+pub(crate) fn other_ptxas<'a>(candidate: &Candidate<'a>) -> Option<PtxasFound<'a>> {
+    all_lacking(candidate).into_iter().find_map(|(row, without)| ptxas_for(candidate, row, &without).ok())
+}
+
+/// Returns the first compiler that lacks a GPU of the target and cannot be replaced, the GPUs it lacks, and why it cannot.
+fn lacking<'a>(candidate: &Candidate<'a>) -> Option<(&'a JitCompiler, Vec<ComputeCapability>, NoPtxas)> {
+    all_lacking(candidate).into_iter().find_map(|(row, without)| {
+        let why = ptxas_for(candidate, row, &without).err()?;
+        Some((row, without, why))
+    })
+}
+
+/// Returns every compiler that lacks a GPU of the target, and the GPUs it lacks.
+fn all_lacking<'a>(candidate: &Candidate<'a>) -> Vec<(&'a JitCompiler, Vec<ComputeCapability>)> {
     let gpus = candidate.question.target.capabilities();
     let rows = candidate.question.matrix.jit_of(candidate.variant, candidate.python);
-    rows.into_iter().find_map(|row| {
+    let of_row = |row: &'a JitCompiler| {
         let without: Vec<_> = gpus.iter().copied().filter(|gpu| lacks(candidate, row, *gpu)).collect();
         (!without.is_empty()).then_some((row, without))
-    })
+    };
+    rows.into_iter().filter_map(of_row).collect()
 }
 
 fn lacks(candidate: &Candidate<'_>, row: &JitCompiler, gpu: ComputeCapability) -> bool {

@@ -4,6 +4,7 @@ mod binary;
 mod driver;
 mod jit;
 mod naming;
+mod ptxas;
 mod python;
 mod system;
 pub(crate) mod toolkit;
@@ -11,6 +12,7 @@ pub(crate) mod toolkit;
 use super::candidate::Candidate;
 use super::refusal::RuleViolation;
 
+pub(crate) use jit::other_ptxas;
 pub(crate) use naming::{
     all_versions, is_misspelt, known_product, known_versions, nearest_products, nothing_to_choose,
     unpublished, unread_code, version_near,

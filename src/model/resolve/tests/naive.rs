@@ -1,7 +1,7 @@
 //! A second opinion: checks an accepted stack against the tables by plain loops, sharing no code with the rules.
 
 use crate::model::compat::Matrix;
-use crate::model::compat::tables::{Base, Channel, DriverBranch, Status, ToolkitBound, Variant};
+use crate::model::compat::tables::{Base, Channel, DriverBranch, JitCompiler, Status, ToolkitBound, Variant};
 use crate::model::spec::{Flavour, Spec};
 use crate::model::stack::Stack;
 use crate::model::target::Target;
@@ -106,9 +106,20 @@ fn jit(
         if !(named && carried && from && to) || one.cuda_major.is_some_and(|major| major != row.cuda.major) {
             continue;
         }
+        let lacks = |gpu: ComputeCapability| {
+            one.newest.is_some_and(|newest| newest < gpu) || one.missing.contains(&gpu)
+        };
+        let mut lacking = Vec::new();
         for gpu in target.gpus.iter().map(|gpu| gpu.compute_capability) {
-            must(one.newest.is_none_or(|newest| newest >= gpu), "the run-time compiler is older");
-            must(one.missing.iter().all(|missing| *missing != gpu), "the run-time compiler lacks the GPU");
+            if lacks(gpu) {
+                lacking.push(gpu);
+            }
+        }
+        must(
+            lacking.is_empty() || replaced(one, row, &lacking, matrix),
+            "the run-time compiler lacks the GPU",
+        );
+        for gpu in target.gpus.iter().map(|gpu| gpu.compute_capability) {
             for compiler in &matrix.compilers {
                 if compiler.cuda.parts()[..2] == row.toolkit.parts()[..2] {
                     let holds = match one.toolkit {
@@ -121,6 +132,26 @@ fn jit(
             }
         }
     }
+}
+
+/// Whether some nvcc wheel of the row's CUDA major, from its toolkit on, has a ptxas with these GPUs that the Triton takes. In an
+/// image without nvcc every such wheel can be added.
+fn replaced(one: &JitCompiler, row: &Variant, gpus: &[ComputeCapability], matrix: &Matrix) -> bool {
+    let Some(other) = &one.other_ptxas else { return false };
+    let own = row.toolkit.parts();
+    for components in &matrix.components {
+        let release = components.cuda.parts();
+        if release[0] != own[0] || release[1] < own[1] || release[0] > other.newest_cuda_major {
+            continue;
+        }
+        for compiler in matrix.compilers.iter().filter(|one| one.cuda.parts()[..2] == release[..2]) {
+            let both = |gpu: &ComputeCapability| compiler.targets.contains(gpu) && other.gpus.contains(gpu);
+            if gpus.iter().all(both) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// Whether a GPU is newer than the newest architecture of a branch, the last name in its list.

@@ -349,3 +349,99 @@ fn only_one_alternative_drops_the_python() {
     assert_eq!(offers[0], "pytorch-cuda:2.8.0-cu128");
     assert!(offers[1..].iter().all(|offer| offer.ends_with("-py3.8")), "{offers:?}");
 }
+
+fn chosen(text: &str, target: &Target) -> crate::model::stack::Stack {
+    let answer = resolve(&spec(text), target, Matrix::current(), &ResolveOptions::default());
+    answer.unwrap_or_else(|refusal| panic!("{text}: {:#?}", refusal.refusals))
+}
+
+/// torch 2.9.1 was refused for a GB10 because of the ptxas of its Triton alone.
+#[test]
+fn image_brings_the_ptxas_that_triton_lacks() {
+    let gb10 = target(&["NVIDIA GB10"], Some("580.95.05"), Machine::Aarch64);
+    let stack = chosen("pytorch-cuda:2.9.1-cu130", &gb10);
+    let ptxas = stack.ptxas.as_ref().expect("Triton 3.5.1 has no target for it");
+    assert_eq!(ptxas.cuda, stack.toolkit, "the variant's own release has it");
+    assert_eq!(
+        (ptxas.variable.as_str(), ptxas.file.as_str()),
+        ("TRITON_PTXAS_PATH", "nvidia/cu13/bin/ptxas")
+    );
+    assert_eq!(
+        ptxas.parts.keys().collect::<Vec<_>>(),
+        ["nvidia-cuda-crt", "nvidia-cuda-nvcc", "nvidia-nvvm"]
+    );
+    assert!(stack.parts.is_empty() && stack.nvcc.is_none(), "the toolkit is not in the image");
+    let reason = stack.reasons.iter().find(|reason| reason.field == "ptxas").expect("a reason");
+    let says =
+        "has no target for NVIDIA GB10 (sm_121); the image has the ptxas of the nvcc wheel of CUDA 13.0";
+    assert!(
+        reason.because.contains(says) && reason.because.ends_with("sets TRITON_PTXAS_PATH"),
+        "{reason:?}"
+    );
+    assert!(
+        reason.source.contains("triton.compile") && reason.source.contains("Requires-Dist"),
+        "{reason:?}"
+    );
+
+    let newer = chosen("pytorch-cuda:2.9.1-cu128", &gb10).ptxas.expect("CUDA 12.8 has no target either");
+    assert_eq!(newer.cuda.to_string(), "12.9.2", "the next minor of that major, at its newest patch");
+    assert_eq!(
+        newer.parts.into_iter().collect::<Vec<_>>(),
+        [("nvidia-cuda-nvcc-cu12".to_owned(), "12.9.86".to_owned())]
+    );
+}
+
+#[test]
+fn stack_whose_triton_has_the_target_gets_no_other_ptxas() {
+    for (text, gpu) in [
+        ("pytorch-cuda:2.9.1-cu130", "sm_120"),
+        ("pytorch-cuda:2.9.1-cu128", "sm_90"),
+        ("pytorch-cuda:2.10-cu130", "sm_121"),
+    ] {
+        let stack = chosen(text, &x86(&[gpu], Some("580.95.05")));
+        assert_eq!(stack.ptxas, None, "{text} on {gpu}");
+        assert!(stack.reasons.iter().all(|reason| reason.field != "ptxas"));
+    }
+    let any = chosen("pytorch-cuda:2.9.1-cu130", &x86(&[], None));
+    assert_eq!(any.ptxas, None, "no GPU is named");
+}
+
+/// One GPU of the target suffices, and all that lack a target are named.
+#[test]
+fn ptxas_serves_every_gpu_of_the_target() {
+    let mixed = x86(&["sm_90", "sm_103", "sm_121"], Some("580.95.05"));
+    let gpus = chosen("pytorch-cuda:2.9.1-cu130", &mixed).ptxas.expect("two lack it").gpus;
+    assert_eq!(gpus.iter().map(ToString::to_string).collect::<Vec<_>>(), ["sm_103", "sm_121"]);
+}
+
+#[test]
+fn triton_that_no_ptxas_helps_is_refused_with_the_reason() {
+    let says = |text: &str, gpu: &str, words: &str| {
+        let target = target(&[gpu], Some("615.31"), Machine::Aarch64);
+        let refusal = refused(text, &target, Matrix::current());
+        let found = text_of(&refusal, Rule::JitLacksGpu);
+        assert!(found.contains(words), "{found}");
+    };
+    says("pytorch-cuda:2.7.1-cu128", "NVIDIA GB10", "a variable that shells cannot set");
+    says("pytorch-cuda:2.9.0-cu130", "NVIDIA GB300", "its LLVM does not compile tl.dot");
+    says("pytorch-cuda:2.11-cu128", "sm_110", "no ptxas of CUDA 12 that it takes has one");
+}
+
+/// nvcc of the devel flavour and ptxas come in the same wheels.
+#[test]
+fn ptxas_of_another_release_than_nvcc_is_refused() {
+    let mut matrix = Matrix::current().clone();
+    for row in matrix.compilers.iter_mut().filter(|row| row.cuda.to_string() == "13.0") {
+        row.targets.retain(|target| target.dotted() != "12.1");
+    }
+    let gb10 = x86(&["sm_121"], Some("580.95.05"));
+    let options = ResolveOptions::default();
+    let runtime = resolve(&spec("pytorch-cuda:2.9.1-cu130"), &gb10, &matrix, &options).expect("runtime");
+    assert_eq!(runtime.ptxas.expect("of the next minor").cuda.minor(), 1);
+    let refusal = refused("pytorch-cuda:2.9.1-cu130-devel", &gb10, &matrix);
+    let text = text_of(&refusal, Rule::JitLacksGpu);
+    assert!(
+        text.contains("ptxas of CUDA 13.1") && text.contains("the image has nvcc of CUDA 13.0"),
+        "{text}"
+    );
+}

@@ -127,6 +127,23 @@ pub fn tags_for(claim: &TagStatus, wanted: &[String]) -> Vec<String> {
     }
 }
 
+/// Returns the tags that move to an image from the project's image before it: with the suffix to whatever was built, without it to
+/// what is verified. The one with the suffix moves in any case: a later `verify` of the older image would otherwise take the other back.
+pub fn moving_tags(current: &str, is_verified: bool) -> Vec<String> {
+    is_verified.then(|| current.to_owned()).into_iter().chain([unverified(current)]).collect()
+}
+
+/// Returns the tag to call an image by: one that stays with it and has no suffix, if there is one.
+pub fn main_tag(tags: &[String]) -> Option<&String> {
+    tags.iter().min_by_key(|tag| (is_moving(tag), tag.ends_with(UNVERIFIED)))
+}
+
+/// Whether a tag moves from one image of a project to the next.
+pub fn is_moving(tag: &str) -> bool {
+    let name = tag.strip_suffix(UNVERIFIED).unwrap_or(tag);
+    name.starts_with("envforge/") && name.ends_with(":current")
+}
+
 /// Adds the suffix to a reference's tag; no tag means `latest`, as in Docker.
 pub fn unverified(reference: &str) -> String {
     let name = reference.rsplit('/').next().unwrap_or(reference);

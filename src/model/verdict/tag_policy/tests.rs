@@ -289,3 +289,16 @@ fn verified_image_earns_each_tag_once() {
     let tags = ["a:1-unverified", "a:1", "b:2-unverified", "c:3"].map(str::to_owned);
     assert_eq!(verified_tags(&tags), ["b:2"]);
 }
+
+/// An image that is verified late must not take the tag back from a newer one.
+#[test]
+fn tags_of_a_project_move_so_that_a_late_verification_moves_none_back() {
+    let current = "envforge/vision-ft:current";
+    assert_eq!(moving_tags(current, false), ["envforge/vision-ft:current-unverified"]);
+    let verified = moving_tags(current, true);
+    assert_eq!(verified, [current, "envforge/vision-ft:current-unverified"]);
+    assert!(verified_tags(&verified).is_empty());
+    let older = ["envforge/vision-ft:0123456789ab-unverified".to_owned()];
+    assert_eq!(verified_tags(&older), ["envforge/vision-ft:0123456789ab"]);
+    assert_eq!(main_tag(&verified).map(String::as_str), Some(current));
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""What the tests that failed printed, from the output of `cargo test`: `failures.py LOG …`. Nothing when none failed.
+
+A whole log is longer than what most pages of a CI show. Of each test come the first and the last lines, LINES in all.
+"""
+
+import re
+import sys
+
+LINES = 40
+
+
+def sections(path):
+    """Yields the name of each test that failed and the lines that it printed."""
+    name, lines = None, []
+    for line in open(path, errors="replace"):
+        line = line.rstrip("\n")
+        found = re.match(r"---- (.+) (?:stdout|stderr) ----$", line)
+        if found or line in ("failures:", "successes:") or line.startswith("test result:"):
+            if name:
+                yield name, lines
+            name, lines = found and found[1], []
+        elif name:
+            lines.append(line[:500])
+    if name:
+        yield name, lines
+
+
+for path in sys.argv[1:]:
+    for name, lines in sections(path):
+        lines = [line for line in lines if line]
+        if len(lines) > LINES:
+            lines[LINES // 2 : -LINES // 2] = [f"[{len(lines) - LINES} lines more in {path}]"]
+        print(f"\nFAILED {name}", *lines, sep="\n  ")

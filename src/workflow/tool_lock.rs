@@ -1,0 +1,101 @@
+//! `lock --from`: the versions of another tool's lock file, and what became of them.
+
+use camino::Utf8Path;
+use serde::Serialize;
+
+use crate::failure::reason;
+use crate::model::compat::Matrix;
+use crate::model::counted::counted;
+use crate::model::lock::{KeptVersions, KnownReasons, Lock, MovedVersion};
+use crate::model::migrate::{LockSelection, ToolLockError, ToolVersions, tool_versions};
+use crate::model::request;
+use crate::model::resolve::excluded_releases;
+use crate::model::stack::Stack;
+use crate::packages::{cached_requirements, catalogue};
+use crate::settings::Settings;
+use crate::store::{Store, read_regular_text};
+use crate::workflow::build_request::BuildRequest;
+use crate::workflow::error::CommandError;
+use crate::workflow::project::LARGEST_FILE;
+
+/// Returns the request with the versions that the lock file of `--from` selects for the stack.
+pub(crate) fn preferring(
+    wanted: &BuildRequest,
+    args: &request::Lock,
+    stack: &Stack,
+    settings: &Settings,
+) -> Result<BuildRequest, CommandError> {
+    let Some(file) = &args.from else { return Ok(wanted.clone()) };
+    let path = settings.paths.current_dir.join(file);
+    let unopened =
+        |error: std::io::Error| ToolLockError::Unopened { file: file.to_string(), why: reason(&error) };
+    let text = read_regular_text(&path, LARGEST_FILE).map_err(unopened)?;
+    let pyproject = pyproject_of(&path);
+    let selection = LockSelection {
+        python: stack.python,
+        machine: stack.machine,
+        extras: &args.extra,
+        groups: &args.group,
+        pyproject: pyproject.as_ref(),
+    };
+    let preferred = tool_versions(file.as_str(), &text, &selection, Matrix::current())?;
+    Ok(BuildRequest { preferred: Some(preferred), ..wanted.clone() })
+}
+
+/// The pyproject.toml next to a lock file. Without a readable one its tool's own defaults hold.
+fn pyproject_of(lock: &Utf8Path) -> Option<toml::Table> {
+    let text = read_regular_text(&lock.with_file_name("pyproject.toml"), LARGEST_FILE).ok()?;
+    text.parse().ok()
+}
+
+/// What became of the versions of a lock file of another tool: `from` of `lock --json`.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ToolLockReport {
+    /// The lock file.
+    file: String,
+    /// The number of versions that are the same.
+    kept: usize,
+    /// The packages with another version.
+    moved: Vec<MovedVersion>,
+    /// The packages that are not in the image.
+    unused: Vec<String>,
+    /// The packages without a release of an index.
+    left: Vec<LeftPackage>,
+}
+
+/// A package that was not looked for.
+#[derive(Debug, Clone, Serialize)]
+struct LeftPackage {
+    name: String,
+    reason: &'static str,
+}
+
+impl ToolLockReport {
+    /// Compares a new lock with the versions that it was to keep.
+    pub(crate) fn of(tool: &ToolVersions, lock: &Lock, store: &Store) -> Self {
+        let requirements = cached_requirements(store, &lock.wheels);
+        let developer: Vec<String> = catalogue().developer_wheels().collect();
+        let excluded = excluded_releases(&lock.stack, Matrix::current());
+        let known = KnownReasons { requirements: &requirements, developer: &developer, excluded: &excluded };
+        let KeptVersions { kept, moved, unused } = lock.kept_versions(&tool.versions, known);
+        let left = tool.left.iter().map(|(name, reason)| LeftPackage { name: name.clone(), reason });
+        Self { file: tool.file.clone(), kept, moved, unused, left: left.collect() }
+    }
+
+    /// The same for people, one fact a line.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let Self { file, kept, moved, unused, left } = self;
+        let mut lines = vec![format!("{file}: {} kept, {} moved", counted(*kept, "version"), moved.len())];
+        lines.extend(moved.iter().map(|MovedVersion { name, from, to, reason }| {
+            let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!("  {name} {from} -> {to}{reason}")
+        }));
+        if !unused.is_empty() {
+            lines.push(format!("  not in the image: {}", unused.join(", ")));
+        }
+        lines.extend(
+            left.iter().map(|LeftPackage { name, reason }| format!("  {name} is left out: {reason}")),
+        );
+        lines
+    }
+}

@@ -1,0 +1,168 @@
+//! The project's own code in its containers: imported from the mounted source, behind the image's packages, without a build.
+
+use std::path::Path;
+
+use crate::scene::SPEC;
+use crate::shell::Shells;
+
+const PYPROJECT: &str = "[project]\nname = 'seen-code'\ndynamic = ['version']\n[project.scripts]\nseen-train = 'seen_code.cli:main'\n\
+                         python = 'seen_code.cli:main'\n[build-system]\nrequires = ['setuptools']\nbuild-backend = 'setuptools.build_meta'\n";
+/// A build backend that must never run, and a module that must not take the place of the image's.
+const TRAPS: [(&str, &str); 2] = [
+    ("setup.py", "open('/workspace/ran', 'w')\nraise SystemExit('the project was executed')\n"),
+    ("src/torch.py", "raise SystemExit('the image is hidden')\n"),
+];
+
+fn write(folder: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder of ours");
+        std::fs::write(path, text).expect("a file of ours");
+    }
+}
+
+/// A project with a src layout, tests and traps; `more` goes into its project file.
+fn project(shells: &Shells, more: &str) {
+    let file = format!("schema = 1\nname = \"seen\"\nspec = \"{SPEC}\"\n{more}");
+    write(&shells.project(), &TRAPS);
+    write(
+        &shells.project(),
+        &[
+            ("envforge.toml", &file),
+            ("pyproject.toml", PYPROJECT),
+            ("src/seen_code/__init__.py", "VALUE = 41\n"),
+            (
+                "src/seen_code/cli.py",
+                "import sys\nimport seen_code\n\ndef main():\n    print('trained', seen_code.VALUE, *sys.argv[1:])\n    return 3\n",
+            ),
+            (
+                "tests/test_value.py",
+                "import unittest\nimport seen_code\n\nclass Value(unittest.TestCase):\n    def test_value(self):\n        self.assertEqual(seen_code.VALUE, 41)\n",
+            ),
+        ],
+    );
+}
+
+#[test]
+#[ignore = "needs docker"]
+fn code_of_a_project_is_imported_from_its_source_without_running_anything() {
+    let shells = Shells::without_image();
+    project(&shells, "");
+    let run = |words: &[&str]| shells.run(&[&["run"], words].concat());
+    let tests = run(&["python", "-m", "unittest", "discover", "tests"]);
+    assert_eq!(tests.code, 0, "{}", tests.stderr);
+    for note in [
+        "`src/torch`: `import torch` is the image's package",
+        "invalid script \"python\"",
+        "version `0+editable`",
+    ] {
+        assert!(tests.stderr.contains(note), "{note}: {}", tests.stderr);
+    }
+    // Programs of the image have another Python in their first line than a shell finds.
+    let pip = run(&[
+        "/opt/env/bin/python",
+        "-c",
+        "import seen_code, torch; print(seen_code.__file__, torch.__file__)",
+    ]);
+    assert!(
+        pip.stdout.starts_with("/workspace/src/seen_code/__init__.py /opt/env/lib/"),
+        "{}{}",
+        pip.stdout,
+        pip.stderr
+    );
+    let path = run(&[
+        "python",
+        "-c",
+        "import sys; p = sys.path; print(p.index('/workspace/src') > max(i for i, x in enumerate(p) if 'site-packages' in x))",
+    ]);
+    assert_eq!(path.stdout, "True\n", "{}", path.stderr);
+    let script = run(&["seen-train", "a b"]);
+    assert_eq!((script.code, script.stdout.as_str()), (3, "trained 41 a b\n"), "{}", script.stderr);
+    let metadata = "from importlib.metadata import version, entry_points, distribution as d; \
+                    print(version('seen-code'), d('seen_code').read_text('direct_url.json').strip(), \
+                    entry_points(group='console_scripts')['seen-train'].load().__name__)";
+    let metadata = run(&["python", "-c", metadata]);
+    let expected = "0+editable {\"dir_info\": {\"editable\": true}, \"url\": \"file:///workspace\"} main\n";
+    assert_eq!(metadata.stdout, expected, "{}", metadata.stderr);
+    let listed = run(&["pip", "list", "--editable", "--format=freeze"]);
+    assert!(listed.stdout.contains("seen-code==0+editable"), "{}{}", listed.stdout, listed.stderr);
+    assert!(!shells.project().join("ran").exists(), "setup.py ran");
+    // A change counts at once, that of the source without anything, that of pyproject.toml with the next call.
+    write(&shells.project(), &[("src/seen_code/__init__.py", "VALUE = 42\n")]);
+    let changed =
+        PYPROJECT.replace("dynamic = ['version']", "version = '2'").replace("seen-train", "seen-fit");
+    write(&shells.project(), &[("pyproject.toml", &changed)]);
+    let (fit, gone) = (run(&["seen-fit"]), run(&["seen-train"]));
+    assert_eq!(
+        (fit.code, fit.stdout.as_str(), gone.code),
+        (3, "trained 42\n", 127),
+        "{}{}",
+        fit.stderr,
+        gone.stderr
+    );
+    // In a container that runs, too.
+    shells.succeed(&["shell", "--name", "run1", "--detach"]);
+    write(&shells.project(), &[("pyproject.toml", PYPROJECT)]);
+    assert_eq!(run(&["seen-train"]).stdout, "trained 42\n");
+    shells.succeed(&["stop", "run1"]);
+}
+
+#[test]
+#[ignore = "needs docker"]
+fn code_of_a_project_changes_neither_lock_nor_image() {
+    let shells = Shells::without_image();
+    project(&shells, "project = \"none\"\n");
+    let image = |word: &str| {
+        write(
+            &shells.project(),
+            &[(
+                "envforge.toml",
+                &format!("schema = 1\nname = \"seen\"\nspec = \"{SPEC}\"\nproject = \"{word}\"\n"),
+            )],
+        );
+        shells.succeed(&["build"]);
+        let lock = std::fs::read_to_string(shells.project().join("envforge.lock")).expect("a lock");
+        let config = lock.lines().find(|line| line.starts_with("config = ")).expect("a record").to_owned();
+        let made = lock.lines().find(|line| line.starts_with("# hash")).map(str::to_owned);
+        (config, made, lock)
+    };
+    let without = image("none");
+    let run = shells.run(&["run", "python", "-c", "import seen_code"]);
+    assert_eq!(run.code, 1, "{}", run.stdout);
+    assert!(run.stderr.contains("ModuleNotFoundError"), "{}", run.stderr);
+    let with = image("editable");
+    assert_eq!(without, with, "lock and image are those without it");
+    assert_eq!(shells.run(&["run", "python", "-c", "import seen_code"]).code, 0);
+}
+
+#[test]
+#[ignore = "needs docker"]
+fn checks_of_a_project_see_its_source_read_only_and_are_no_fact_of_the_image() {
+    let shells = Shells::without_image();
+    let checks = "[verify]\nchecks = [\n{ name = \"imports\", command = \"python -c 'import seen_code; print(seen_code.VALUE)'\" },\n\
+                  { name = \"closed\", command = \"! touch /workspace/written 2>/dev/null && ! test -e ~/.ssh\" },\n]\n";
+    project(&shells, checks);
+    let build = shells.run(&["build", "--json"]);
+    assert_eq!(build.code, 0, "{}", build.stderr);
+    assert!(!shells.project().join("written").exists());
+    let verify = || shells.run(&["verify", "--json"]);
+    let report = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    let found = report(&verify().stdout);
+    let check = |report: &serde_json::Value| {
+        let checks =
+            report["images"][0]["checks"].as_array().or_else(|| report["checks"].as_array()).cloned();
+        checks.expect("checks").into_iter().find(|check| check["id"] == "project-imports")
+    };
+    let passed = check(&found).expect("its check");
+    assert_eq!((&passed["outcome"], &passed["detail"]), (&"passed".into(), &"41".into()), "{passed}");
+    assert_eq!(passed["measured"]["mounted"], "project, read-only");
+    // A mistake in the source is this call's failure, and the image keeps what was proven of it.
+    write(&shells.project(), &[("src/seen_code/__init__.py", "raise ValueError('mine')\n")]);
+    let failed = verify();
+    assert_eq!(failed.code, 1, "{}", failed.stderr);
+    assert!(failed.stdout.contains("ValueError: mine"), "{}", failed.stdout);
+    assert!(!failed.stderr.contains("withdraws"), "{}", failed.stderr);
+    let last = shells.run(&["verify", "--last", "--json"]);
+    assert_eq!(last.code, 0, "{}{}", last.stdout, last.stderr);
+    assert!(check(&report(&last.stdout)).is_none(), "{}", last.stdout);
+}
