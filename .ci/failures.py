@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the tests that failed printed, from the output of `cargo test`: `failures.py LOG …`. Nothing when none failed.
+"""What the tests that failed or hang printed, from the output of `cargo test`: `failures.py LOG …`. Nothing when none did.
 
 A whole log is longer than what most pages of a CI show. Of each test come the first and the last lines, LINES in all.
 """
@@ -12,14 +12,18 @@ LINES = 40
 
 def sections(path):
     """Yields the name of each test that failed and the lines that it printed."""
-    name, lines = None, []
+    name, lines, began = None, [], "?"
     for line in open(path, errors="replace"):
         line = line.rstrip("\n")
+        # `.ci/limited` says that nothing ends, and the last test that began is the one.
+        if found := re.match(r"test (\S+) \.\.\.", line):
+            began = found[1]
+        hangs = line.startswith("HANGS after") and f"{began}, which hangs"
         found = re.match(r"---- (.+) (?:stdout|stderr) ----$", line)
-        if found or line in ("failures:", "successes:") or line.startswith("test result:"):
+        if hangs or found or line in ("failures:", "successes:") or line.startswith(("test result:", "     Running ")):
             if name:
                 yield name, lines
-            name, lines = found and found[1], []
+            name, lines = hangs or found and found[1], [line[:500]] if hangs else []
         elif name:
             lines.append(line[:500])
     if name:
