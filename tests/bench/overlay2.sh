@@ -21,7 +21,12 @@ cleanup() {
     pid=$(cat "$work/pid" 2>/dev/null || true)
     # Not a process that has the number of a daemon that is gone.
     runs() { [ -n "$pid" ] && grep -qs "$work/" "/proc/$pid/cmdline"; }
-    ! runs || { kill "$pid"; while runs; do sleep 0.2; done; }
+    if runs; then
+        kill "$pid"
+        for _ in $(seq 300); do runs || break; sleep 0.2; done
+        # It waits for containers that do not end.
+        ! runs || { echo "dockerd $number does not end within a minute: killed"; kill -KILL "$pid"; pkill -KILL -f "^[^ ]*containerd[^ ]* .*$work/" || true; sleep 1; }
+    fi
     for rule in "${rules[@]}"; do iptables -w -D $rule 2>/dev/null || true; done
     ip link del "$bridge" 2>/dev/null || true
     # Networks of containers, and layers of those that a killed command left.
@@ -45,6 +50,6 @@ setsid dockerd --config-file "$work/daemon.json" --host "unix://$work/docker.soc
     --pidfile "$work/pid" --bridge "$bridge" --mtu 1400 --iptables=false --ip-masq=false --storage-driver "${STORAGE_DRIVER:-overlay2}" \
     >"$work/log" 2>&1 9>&- &
 export DOCKER_HOST=unix://$work/docker.sock
-for _ in $(seq 60); do docker info >/dev/null 2>&1 && break || sleep 0.5; done
-docker info >/dev/null 2>&1 || { tail -5 "$work/log"; exit 1; }
+for _ in $(seq 60); do timeout 10 docker info >/dev/null 2>&1 && break || sleep 0.5; done
+timeout 10 docker info >/dev/null 2>&1 || { tail -5 "$work/log"; exit 1; }
 "$@" 9>&-
