@@ -30,7 +30,7 @@ cleanup() {
     for rule in "${rules[@]}"; do iptables -w -D $rule 2>/dev/null || true; done
     ip link del "$bridge" 2>/dev/null || true
     # Networks of containers, and layers of those that a killed command left.
-    awk -v work="$work/" -v root="$root/" 'index($2, work) == 1 || index($2, root) == 1 { print $2 }' /proc/mounts | sort -r | xargs -r umount
+    awk -v work="$work/" -v root="$root/" 'index($2, work) == 1 || index($2 "/", root) == 1 { print $2 }' /proc/mounts | sort -r | xargs -r umount
     rm -rf "$work"
     [ -n "${OVERLAY2_ROOT:-}" ] || rm -rf "$root"
 }
