@@ -71,11 +71,13 @@ fn folder_that_is_exchanged_while_containers_start_is_never_one_of_the_host() {
     );
     assert!(first.stderr.contains("/again is a link to /workspace/data"), "{}", first.stderr);
 
-    let ends = std::sync::atomic::AtomicBool::new(false);
+    let (stop, ends) = std::sync::mpsc::channel::<()>();
     let (mut started, mut refused) = (0, 0);
     std::thread::scope(|threads| {
-        threads.spawn(|| {
-            while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+        // Dropped, it ends the other thread, also where this one panics.
+        let (_stop, project) = (stop, &project);
+        threads.spawn(move || {
+            while ends.try_recv() != Err(std::sync::mpsc::TryRecvError::Disconnected) {
                 let (data, link) = (project.join("data"), project.join("link"));
                 let exchange = rustix::fs::RenameFlags::EXCHANGE;
                 rustix::fs::renameat_with(rustix::fs::CWD, &data, rustix::fs::CWD, &link, exchange)
@@ -95,7 +97,6 @@ fn folder_that_is_exchanged_while_containers_start_is_never_one_of_the_host() {
                 _ => started += 1,
             }
         }
-        ends.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     assert!(!host.join("written").exists(), "a program wrote to a folder of the host");
     assert!(started > 0 && refused > 0, "{started} started, {refused} refused: both were tried");
