@@ -12,7 +12,7 @@ const MOST_SECONDS: i64 = 7 * 24 * 60 * 60;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Many nodes")]
 pub struct FleetArgs {
-    /// Verify IMAGE@sha256:… on nodes: `slurm`, `slurm:PARTITION`, `slurm:NODELIST`, `ssh:HOST,…` or `ssh:@FILE`.
+    /// Verify IMAGE@sha256:…, or a .sqsh or .sif that nodes have, on nodes: `slurm`, `slurm:PARTITION`, `slurm:NODELIST`, `ssh:HOST,…` or `ssh:@FILE`.
     #[arg(long, value_name = "NODES", conflicts_with_all = ["gpus", "record", "push", "last"])]
     pub on: Option<Nodes>,
     /// Merge reports of nodes from files and directories: logs, and `verify --json` of a node.

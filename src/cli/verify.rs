@@ -18,6 +18,7 @@ Examples:
   envforge verify IMAGE --last                          show the latest report
   envforge verify IMAGE@sha256:… --on slurm:gpu         on every idle node of a partition
   envforge verify IMAGE@sha256:… --on ssh:node[1-4] --level quick
+  envforge verify /shared/torch.sqsh --on slurm         a file that the nodes share
   envforge verify IMAGE@sha256:… --on slurm --as-they-free reports
   envforge verify --merge reports                       one answer from reports of many nodes
 

@@ -1,10 +1,11 @@
 //! Reports of many nodes as one answer: which node is fit, which is not, and why.
 //!
 //! Pure: no process, no clock, no file. `hosts` folds and unfolds lists of nodes, `node_line` and `node_log` read what a node printed,
-//! `merge` makes a row for each node, `entries` says what all prove of the image, `answer` and `matrix` show them.
+//! `merge` makes a row for each node, `entries` says what all prove of the image, `answer` and `matrix` show them; `board` shows how far they are.
 
 mod answer;
 mod answer_json;
+mod board;
 mod differences;
 mod drain;
 mod entries;
@@ -17,12 +18,14 @@ mod node_log;
 mod row;
 mod sinfo;
 mod slow;
+mod table;
 #[cfg(test)]
 mod tests;
 mod unit;
 
 pub use answer::answer;
 pub use answer_json::FleetReport;
+pub use board::{Board, Progress};
 pub use drain::{Drain, confirm, most_drained, suspects};
 pub use entries::entries;
 pub use heard::{Heard, Outcome};

@@ -46,6 +46,8 @@ pub enum Stage {
     Runtime,
     /// It fetches the image.
     Pull,
+    /// It compares the image's file, which it has, with the one that is meant.
+    File,
     /// The checks run.
     Check,
     /// The agent printed a report.
@@ -53,10 +55,11 @@ pub enum Stage {
 }
 
 impl Stage {
-    const ALL: [(&'static str, Self); 5] = [
+    const ALL: [(&'static str, Self); 6] = [
         ("start", Self::Start),
         ("runtime", Self::Runtime),
         ("pull", Self::Pull),
+        ("file", Self::File),
         ("check", Self::Check),
         ("end", Self::End),
     ];
@@ -71,6 +74,7 @@ impl Stage {
             Self::Start => "starting",
             Self::Runtime => "looking for a container runtime",
             Self::Pull => "fetching the image",
+            Self::File => "reading the image's file",
             Self::Check => "running the checks",
             Self::End => "sending its report",
         }

@@ -14,6 +14,11 @@ pub(super) fn bounded(event: Event) -> Event {
     match event {
         Event::StepStarted { id, text } => Event::StepStarted { id, text: line(text) },
         Event::StepOutput { id, line: text } => Event::StepOutput { id, line: line(text) },
+        Event::StepTable { id, summary, lines } => Event::StepTable {
+            id,
+            summary: line(summary),
+            lines: lines.into_iter().take(MOST.lines).map(line).collect(),
+        },
         Event::StepFailed { id, text } => Event::StepFailed { id, text: line(text) },
         Event::Note { text } => Event::Note { text: visible_within(&text, MOST) },
         Event::Warning { text } => Event::Warning { text: visible_within(&text, MOST) },

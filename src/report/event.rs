@@ -29,6 +29,16 @@ pub enum Event {
         /// The line, without its newline.
         line: String,
     },
+    /// How far the parts of a step are, for people; lines of output say the same of each.
+    #[serde(skip)]
+    StepTable {
+        /// The step.
+        id: String,
+        /// All in one line.
+        summary: String,
+        /// A table that replaces the one before.
+        lines: Vec<String>,
+    },
     /// A step ended well.
     StepFinished {
         /// The step.

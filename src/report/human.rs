@@ -34,7 +34,18 @@ fn shortened(text: &str, width: usize) -> String {
 struct Step {
     text: String,
     bytes: u64,
+    tables: usize,
+    summary: String,
 }
+
+impl Step {
+    fn new(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
+/// Of the tables of a step, a log has the summary of one in so many: they come each second.
+const LOGGED: usize = 5;
 
 /// Columns of a line in a log.
 const LOG_COLUMNS: usize = 120;
@@ -74,7 +85,7 @@ impl Reporter for Plain {
                 if self.output {
                     Printer.say(&format!("-> {text}"));
                 }
-                steps.insert(id, Step { text, bytes: 0 });
+                steps.insert(id, Step::new(text));
             }
             Event::StepProgress { id, done, .. } => {
                 if let Some(step) = steps.get_mut(&id) {
@@ -83,6 +94,15 @@ impl Reporter for Plain {
             }
             Event::StepOutput { line, .. } if self.output => Printer.say(&format!("   {line}")),
             Event::StepOutput { .. } => {}
+            Event::StepTable { id, summary, .. } => {
+                if let Some(step) = steps.get_mut(&id) {
+                    step.tables += 1;
+                    if step.tables % LOGGED == 0 && step.summary != summary {
+                        Printer.say(&summary);
+                        step.summary = summary;
+                    }
+                }
+            }
             Event::StepFinished { id, cached, seconds } => {
                 if let Some(step) = steps.remove(&id) {
                     Printer.say(&format!("ok {}", finished_line(&step, cached, seconds, LOG_COLUMNS)));
@@ -103,7 +123,16 @@ impl Reporter for Plain {
 pub struct Bars {
     color: bool,
     all: &'static MultiProgress,
-    steps: Mutex<HashMap<String, (Step, ProgressBar)>>,
+    steps: Mutex<HashMap<String, Running>>,
+}
+
+/// A step on the screen.
+#[derive(Debug)]
+struct Running {
+    step: Step,
+    bar: ProgressBar,
+    /// The lines below it.
+    table: Option<ProgressBar>,
 }
 
 impl Bars {
@@ -116,10 +145,37 @@ impl Bars {
         Printer.say_painted(&Painted::new(self.color).mark(mark).text(" ").text(text));
     }
 
-    /// Takes a bar off the screen; one that is only cleared leaves an empty line.
-    fn end(&self, bar: &ProgressBar) {
-        bar.finish_and_clear();
-        self.all.remove(bar);
+    /// Takes a step off the screen; a bar that is only cleared leaves an empty line.
+    fn end(&self, running: Running) -> Step {
+        for bar in running.table.iter().chain([&running.bar]) {
+            bar.finish_and_clear();
+            self.all.remove(bar);
+        }
+        running.step
+    }
+
+    /// Puts lines below a step, in place of those before.
+    fn show_table(&self, running: &mut Running, lines: &[String]) {
+        let table = running.table.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template("{msg}").expect("the template is fixed and valid");
+            let bar = self.all.insert_after(&running.bar, ProgressBar::new_spinner());
+            bar.with_style(style)
+        });
+        let room = columns().saturating_sub(3);
+        let lines: Vec<String> = lines.iter().map(|line| format!("  {}", shortened(line, room))).collect();
+        table.set_message(lines.join("\n"));
+        table.tick();
+    }
+}
+
+/// What was interrupted leaves no step on the screen.
+impl Drop for Bars {
+    fn drop(&mut self) {
+        let steps =
+            std::mem::take(&mut *self.steps.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        for running in steps.into_values() {
+            self.end(running);
+        }
     }
 }
 
@@ -138,31 +194,35 @@ impl Reporter for Bars {
                 bar.set_style(style.expect("the template is fixed and valid"));
                 bar.set_message(text.clone());
                 bar.enable_steady_tick(Duration::from_millis(120));
-                steps.insert(id, (Step { text, bytes: 0 }, bar));
+                steps.insert(id, Running { step: Step::new(text), bar, table: None });
             }
             Event::StepProgress { id, done, total } => {
-                if let Some((step, bar)) = steps.get_mut(&id) {
+                if let Some(Running { step, bar, .. }) = steps.get_mut(&id) {
                     step.bytes = step.bytes.max(done);
                     let of = total.map_or_else(String::new, |total| format!(" of {}", HumanBytes(total)));
                     bar.set_message(format!("{}  {}{of}", step.text, HumanBytes(done)));
                 }
             }
             Event::StepOutput { id, line } => {
-                if let Some((step, bar)) = steps.get(&id) {
+                if let Some(Running { step, bar, table: None }) = steps.get(&id) {
                     bar.set_message(format!("{}  {}", step.text, line.trim()));
                 }
             }
+            Event::StepTable { id, summary, lines } => {
+                if let Some(running) = steps.get_mut(&id) {
+                    // What is outstanding stays in sight, whatever the step is called.
+                    running.bar.set_message(summary);
+                    self.show_table(running, &lines);
+                }
+            }
             Event::StepFinished { id, cached, seconds } => {
-                if let Some((step, bar)) = steps.remove(&id) {
-                    self.end(&bar);
+                if let Some(running) = steps.remove(&id) {
+                    let step = self.end(running);
                     self.line(Mark::Done, &finished_line(&step, cached, seconds, columns()));
                 }
             }
             Event::StepFailed { id, text } => {
-                let step = steps.remove(&id).map(|(step, bar)| {
-                    self.end(&bar);
-                    step
-                });
+                let step = steps.remove(&id).map(|running| self.end(running));
                 self.line(Mark::Failed, &format!("{}: {text}", step.unwrap_or_default().text));
             }
             Event::Note { text } => Printer.say(&text),
@@ -179,14 +239,14 @@ mod tests {
     fn times_and_bytes_read_well() {
         assert_eq!(duration_text(1.24), "1.2s");
         assert_eq!(duration_text(125.0), "2m 05s");
-        let step = Step { text: "fetch".into(), bytes: 3 << 20 };
+        let step = Step { bytes: 3 << 20, ..Step::new("fetch".into()) };
         assert_eq!(finished_line(&step, false, 2.0, 80), "fetch  3.00 MiB  2.0s");
-        assert_eq!(finished_line(&Step { text: "fetch".into(), bytes: 0 }, true, 2.0, 1), "fetch  cached");
+        assert_eq!(finished_line(&Step::new("fetch".into()), true, 2.0, 1), "fetch  cached");
     }
 
     #[test]
     fn line_of_a_step_fits_the_terminal() {
-        let step = Step { text: "x".repeat(300), bytes: 3 << 20 };
+        let step = Step { bytes: 3 << 20, ..Step::new("x".repeat(300)) };
         for columns in [40, 80, 200] {
             let line = finished_line(&step, false, 2.0, columns);
             assert_eq!(line.chars().count() + 2, columns, "{line}");

@@ -10,6 +10,8 @@ pub struct JsonLines;
 
 impl Reporter for JsonLines {
     fn report(&self, event: Event) {
-        say_json(&bounded(event));
+        if !matches!(event, Event::StepTable { .. }) {
+            say_json(&bounded(event));
+        }
     }
 }

@@ -25,5 +25,6 @@ pub use prefixed::Prefixed;
 pub use printer::Printer;
 #[cfg(test)]
 pub(crate) use recorder::Recorder;
+pub(crate) use screen::rows;
 pub use screen::terminals;
 pub use select::reporter;

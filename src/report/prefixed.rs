@@ -28,6 +28,9 @@ impl Reporter for Prefixed {
             Event::StepStarted { id, text } => Event::StepStarted { id: own(id), text: self.named(&text) },
             Event::StepProgress { id, done, total } => Event::StepProgress { id: own(id), done, total },
             Event::StepOutput { id, line } => Event::StepOutput { id: own(id), line },
+            Event::StepTable { id, summary, lines } => {
+                Event::StepTable { id: own(id), summary: self.named(&summary), lines }
+            }
             Event::StepFinished { id, cached, seconds } => {
                 Event::StepFinished { id: own(id), cached, seconds }
             }

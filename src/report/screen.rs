@@ -13,6 +13,8 @@ use crate::settings::Terminals;
 static BARS: OnceLock<MultiProgress> = OnceLock::new();
 /// Columns of a terminal that does not say.
 const COLUMNS: u16 = 80;
+/// Its rows.
+const ROWS: u16 = 24;
 
 /// The bars of this process.
 pub(super) fn bars() -> &'static MultiProgress {
@@ -30,6 +32,12 @@ pub(super) fn without_bars<T>(write: impl FnOnce() -> T) -> T {
 /// The terminals of this process, with their columns now.
 pub fn terminals() -> Terminals {
     Terminals { stdout: columns(&io::stdout()), stderr: columns(&io::stderr()) }
+}
+
+/// The rows of the terminal on which work is shown.
+pub(crate) fn rows() -> usize {
+    let known = tcgetwinsize(io::stderr()).ok().map(|size| size.ws_row).filter(|rows| *rows > 0);
+    usize::from(known.unwrap_or(ROWS))
 }
 
 /// The columns of a terminal; `None`: a pipe or a file.

@@ -1,5 +1,5 @@
-# What `envforge verify --on` runs on each node, with bash. Before these lines stand its values (nonce, image, digest of the agent, level,
-# seconds); after them, the agent in base64. Standard input stays open as long as the caller lives. Its end ends this, but
+# What `envforge verify --on` runs on each node, with bash. Before these lines stand its values (nonce, image or file with its SHA-256, digest
+# of the agent, level, seconds); after them, the agent in base64. Standard input stays open as long as the caller lives. Its end ends this, but
 # not with watched=no, where no caller waits.
 #
 # Prints one line when a stage begins and one line for the report. Every value is a word; texts are in base64.
@@ -7,7 +7,7 @@ umask 077 # On a node of several users nobody else reads an image or starts a pr
 exec 3<&0
 LC_ALL=C
 export LC_ALL
-work= tool= container= child= watch= code= stage=start
+work= tool= container= child= watch= code= root= stage=start
 began=$(date +%s)
 
 fail() { echo "error: $*" >&2; exit 1; }
@@ -58,56 +58,155 @@ clean() {
     [ -z "$watch" ] || kill "$watch" 2>/dev/null
     [ -z "$child" ] || kill "$child" 2>/dev/null
     # Ending the client does not end its container.
-    [ -z "$container" ] || timeout -k 2 20 "$tool" rm -f -v "$container" >/dev/null 2>&1
+    case ${container:+${tool##*/}} in
+    '') ;;
+    enroot) timeout -k 2 60 "$tool" remove --force "$container" >/dev/null 2>&1 ;;
+    *) timeout -k 2 20 "$tool" rm -f -v "$container" >/dev/null 2>&1 ;;
+    esac
     # What code of the image left there, too.
     [ -z "$work" ] || { chmod -R u+rwX "$work" 2>/dev/null; rm -rf "$work"; }
 }
 
+fetch() {
+    case $kind in
+    image) stage pull && pull ;;
+    *) stage file && bring ;;
+    esac
+}
+
 pull() {
     case ${tool##*/} in
-    apptainer | singularity) bounded "$pull_seconds" "$tool" pull --force "$work/image.sif" "docker://$image" ;;
+    apptainer | singularity)
+        root=$work/image.sif
+        bounded "$pull_seconds" "$tool" pull --force "$root" "docker://$image"
+        ;;
     *) bounded 60 "$tool" image inspect "$image" || bounded "$pull_seconds" "$tool" pull "$image" ;;
     esac >/dev/null 2>"$work/errors"
 }
 
-# The agent in the image: no network, no capabilities, a read-only root; nothing of the node but its GPUs.
+# Brings the file that nodes have: it is the one that is meant, and enroot has unpacked it.
+bring() {
+    local found since left
+    since=$(date +%s)
+    root=$image
+    bounded "$pull_seconds" sha256sum -- "$image" >"$work/sum" 2>"$work/errors" || return
+    read -r found _ <"$work/sum"
+    found=${found#\\} # a mark of names with a backslash or a line break
+    if [ "$found" != "$sum" ]; then
+        code=1
+        echo "$image is another file here, with the SHA-256 $found" >"$work/errors"
+        return 1
+    fi
+    [ "${tool##*/}" = enroot ] || return 0
+    container=$(container_name)
+    left=$((pull_seconds - $(date +%s) + since))
+    bounded "$((left > 0 ? left : 1))" "$tool" create --name "$container" -- "$image" >/dev/null 2>"$work/errors"
+}
+
+container_name() { printf 'envforge-verify-%s-%s' "$nonce" "$(word "${SLURM_PROCID:-0}")"; }
+
+# The agent in the image: nothing of the node but its GPUs. Docker, Podman and Apptainer give it no network, no capabilities and a read-only
+# root; enroot and pyxis have no such walls.
 check() {
-    local memory line variables options=() settings=(NCCL_SOCKET_IFNAME=lo XDG_CACHE_HOME=/tmp/.cache CUDA_CACHE_PATH=/tmp/.nv
+    local options=() settings=(NCCL_SOCKET_IFNAME=lo XDG_CACHE_HOME=/tmp/.cache CUDA_CACHE_PATH=/tmp/.nv
         TRITON_CACHE_DIR=/tmp/.triton TORCHINDUCTOR_CACHE_DIR=/tmp/.inductor)
+    mkdir "$work/scratch"
+    case ${tool##*/} in
+    apptainer | singularity) in_apptainer ;;
+    enroot) in_enroot ;;
+    pyxis) in_pyxis ;;
+    *) in_engine ;;
+    esac >"$work/lines" 2>"$work/errors"
+}
+
+in_apptainer() {
+    local line
+    gpu_options "${tool##*/}"
+    # What a site or the caller sets for their own containers would open this one.
+    for line in $(compgen -e); do
+        case $line in APPTAINER* | SINGULARITY*) unset "$line" ;; esac
+    done
+    for line in "${settings[@]}" LD_PRELOAD= LD_AUDIT= GLIBC_TUNABLES=; do options+=(--env "$line"); done
+    bounded "$check_seconds" "$tool" exec "${options[@]}" --containall --cleanenv --net --network none --workdir "$work/scratch" \
+        --pwd / --bind "$work/carried:/envforge:ro" "$root" /envforge/agent "${words[@]}"
+}
+
+# The variables of the GPUs for NVIDIA's hook, which reads them of the caller, too.
+nvidia_variables() {
+    NVIDIA_VISIBLE_DEVICES=void
+    [ -z "$GPUS" ] || NVIDIA_VISIBLE_DEVICES=all # Of what the job has: the hook sees no other.
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility
+    export NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES
+}
+
+in_enroot() {
+    local line
+    nvidia_variables
+    export ENROOT_MOUNT_HOME=no ENROOT_REMAP_ROOT=no ENROOT_ROOTFS_WRITABLE=no
+    for line in "${settings[@]}" HOME=/tmp LD_PRELOAD= LD_AUDIT= GLIBC_TUNABLES= NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES; do
+        options+=(--env "$line")
+    done
+    # In place of the image's own start, which may do anything.
+    echo 'exec "$@"' >"$work/rc"
+    bounded "$check_seconds" "$tool" start "${options[@]}" --rc "$work/rc" --mount "$work/scratch:/tmp:none:x-create=dir,rbind" \
+        --mount "$work/carried:/envforge:none:x-create=dir,rbind,ro" -- "$container" /envforge/agent "${words[@]}"
+}
+
+# A step in this job. What this step was started with would hold for that one, too: labels, its number of nodes, its image.
+in_pyxis() {
+    local line without=()
+    nvidia_variables
+    for line in $(compgen -e); do
+        case $line in
+        SLURM_CONF) ;;
+        SLURM_* | PYXIS_* | ENROOT_* | LD_* | GLIBC_TUNABLES | PYTHONPATH | PYTHONHOME) without+=(-u "$line") ;;
+        esac
+    done
+    ! srun --help 2>/dev/null | grep -q -e --container-unshare || options+=(--container-unshare=net)
+    bounded "$check_seconds" env "${without[@]}" srun --jobid="$SLURM_JOB_ID" --overlap --nodes=1 --ntasks=1 --nodelist="$SLURMD_NODENAME" \
+        --chdir=/ --cpu-bind=none --mpi=none --input=none --container-image="$root" --container-readonly --no-container-mount-home \
+        --no-container-remap-root --no-container-entrypoint --container-workdir=/ "${options[@]}" \
+        --container-mounts="$work/carried:/envforge:ro,$work/scratch:/tmp" \
+        /usr/bin/env -u LD_PRELOAD -u LD_AUDIT -u GLIBC_TUNABLES HOME=/tmp "${settings[@]}" /envforge/agent "${words[@]}"
+}
+
+in_engine() {
+    local memory line variables
     memory=$(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
     gpu_options "${tool##*/}"
     for line in "${settings[@]}"; do options+=(--env "$line"); done
-    case ${tool##*/} in
-    apptainer | singularity)
-        # What a site or the caller sets for their own containers would open this one.
-        for line in $(compgen -e); do
-            case $line in APPTAINER* | SINGULARITY*) unset "$line" ;; esac
-        done
-        for line in LD_PRELOAD LD_AUDIT GLIBC_TUNABLES; do options+=(--env "$line="); done
-        mkdir "$work/scratch"
-        bounded "$check_seconds" "$tool" exec "${options[@]}" --containall --cleanenv --net --network none --workdir "$work/scratch" \
-            --pwd / --bind "$work/carried:/envforge:ro" "$work/image.sif" /envforge/agent "${words[@]}"
-        ;;
-    *)
-        # The agent starts without what the image sets for the dynamic linker, and hands it to the checks.
-        if ! variables=$(timeout 60 "$tool" image inspect -f '{{range .Config.Env}}{{println .}}{{end}}' "$image" 2>"$work/errors"); then
-            code=125
-            return 1
-        fi
-        while IFS= read -r line; do
-            case $line in
-            LD_*=* | GLIBC_TUNABLES=*) options+=(--env "${line%%=*}=" --env "ENVFORGE_CHILD_$line") ;;
-            esac
-        done <<<"$variables"
-        [ "$tool" = podman ] || options+=(--memory "$((memory / 8 * 7))k")
-        container=envforge-verify-$nonce-$(word "${SLURM_PROCID:-0}")
-        bounded "$check_seconds" "$tool" run --rm --name "$container" "${options[@]}" --env HOME=/tmp --network none --read-only \
-            --log-driver none --no-healthcheck \
-            --cap-drop ALL --security-opt no-new-privileges --pids-limit 16384 --shm-size "$((memory / 4))k" \
-            --tmpfs "/tmp:rw,exec,nosuid,nodev,mode=1777,size=$((memory / 4))k" --volume "$work/carried:/envforge:ro" \
-            --entrypoint /envforge/agent "$image" "${words[@]}"
-        ;;
-    esac >"$work/lines" 2>"$work/errors"
+    # The agent starts without what the image sets for the dynamic linker, and hands it to the checks.
+    if ! variables=$(timeout 60 "$tool" image inspect -f '{{range .Config.Env}}{{println .}}{{end}}' "$image" 2>"$work/errors"); then
+        code=125
+        return 1
+    fi
+    while IFS= read -r line; do
+        case $line in
+        LD_*=* | GLIBC_TUNABLES=*) options+=(--env "${line%%=*}=" --env "ENVFORGE_CHILD_$line") ;;
+        esac
+    done <<<"$variables"
+    [ "$tool" = podman ] || options+=(--memory "$((memory / 8 * 7))k")
+    container=$(container_name)
+    bounded "$check_seconds" "$tool" run --rm --name "$container" "${options[@]}" --env HOME=/tmp --network none --read-only \
+        --log-driver none --no-healthcheck \
+        --cap-drop ALL --security-opt no-new-privileges --pids-limit 16384 --shm-size "$((memory / 4))k" \
+        --tmpfs "/tmp:rw,exec,nosuid,nodev,mode=1777,size=$((memory / 4))k" --volume "$work/carried:/envforge:ro" \
+        --entrypoint /envforge/agent "$image" "${words[@]}"
+}
+
+# The runtimes to look for: those that start what is meant, and for root none whose containers have root's capabilities.
+runtimes() {
+    local one
+    for one in ${ENVFORGE_WITH:-apptainer singularity pyxis enroot docker podman}; do
+        case $kind:$(id -u):${one##*/} in
+        image:*:pyxis | image:*:enroot | image:0:apptainer | image:0:singularity) ;;
+        image:*) echo "$one" ;;
+        *:0:*) ;;
+        sif:*:apptainer | sif:*:singularity) echo "$one" ;;
+        squashfs:*:apptainer | squashfs:*:singularity | squashfs:*:enroot) echo "$one" ;;
+        squashfs:*:pyxis) [ -z "${SLURM_JOB_ID:-}" ] || echo "$one" ;;
+        esac
+    done
 }
 
 main() {
@@ -143,14 +242,15 @@ main() {
     GPUS=${SLURM_STEP_GPUS:-${SLURM_JOB_GPUS:-}}
     [ -n "$GPUS" ] || [ ! -s "$work/gpus" ] || GPUS=all
     stage=runtime
-    # A container that root starts with these has root's capabilities.
-    [ "$(id -u)" != 0 ] || ENVFORGE_WITH=$(printf '%s\n' ${ENVFORGE_WITH:-docker podman} | grep -vE '(^|/)(apptainer|singularity)$' | tr '\n' ' ')
-    if [ "$(id -u)" = 0 ] && [ -z "${ENVFORGE_WITH// /}" ]; then
+    ENVFORGE_WITH=$(runtimes | tr '\n' ' ')
+    if [ -z "$ENVFORGE_WITH" ]; then
         code=127 tool=
-        echo "root's containers of apptainer have root's capabilities: ask as an ordinary user" >>"$work/errors"
+        case $(id -u):$kind in
+        0:*) echo "root's containers of apptainer, enroot and pyxis have root's capabilities: ask as an ordinary user" ;;
+        *) echo "none of the runtimes that this node is to use starts a $kind" ;;
+        esac >>"$work/errors"
     elif tool=$(tool 2>"$work/errors"); then
-        stage pull
-        if pull; then
+        if fetch; then
             stage check
             check
             [ ! -s "$work/lines" ] || stage=end

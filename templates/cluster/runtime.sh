@@ -1,7 +1,14 @@
+has() { # RUNTIME
+    case $1 in
+    pyxis) srun --help 2>/dev/null | grep -q -e --container-image ;; # a plug-in of Slurm
+    *) command -v "$1" >/dev/null ;;
+    esac
+}
+
 tool() {
     local tool
     for tool in ${ENVFORGE_WITH:-apptainer singularity docker podman}; do
-        if command -v "$tool" >/dev/null; then echo "$tool"; return; fi
+        if has "$tool"; then echo "$tool"; return; fi
     done
     fail "$(hostname) has none of: ${ENVFORGE_WITH:-apptainer singularity docker podman}"
 }

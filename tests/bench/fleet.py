@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Measures `verify --merge` of 1,000 reports, as launchers print them.
+"""Measures `verify --merge` of 1,000 reports, as launchers print them; with --slurm, `verify --on slurm`.
 
     cargo build --release && python3 tests/bench/fleet.py
+    sudo python3 tests/bench/fleet.py --slurm     # needs slurmctld, slurmd, slurm-client, munge; a cluster of its own
 
 A report has the 58 checks of a run on an H100 (tests/fixtures/gpu/H100/loop.json) and ten speeds; 5 nodes of 1,000 have a fault. They
 are merged from one log and from a directory with a file for each; seconds and memory are those of the whole program, the page
 is that of `--html`. Fails above 1 s, 200 MB or a page of 2 MB. Prints a
 Markdown table.
+
+--slurm: eight nodes on this machine, a `docker` that prints a report after 2 s in place of containers. The call is compared with an `srun`
+of the same stand-in on the same nodes, in turn; fails if the median of five takes more than 2 s longer. ENVFORGE names another program.
 """
 import base64
 import gzip
@@ -20,8 +24,25 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ENVFORGE = ROOT / "target" / "release" / "envforge"
+ENVFORGE = pathlib.Path(os.environ.get("ENVFORGE", ROOT / "target" / "release" / "envforge"))
 NODES = 1_000
+# Of the cluster: nodes, port of the controller (those of the nodes follow), runs.
+CLUSTER, PORT, RUNS = 8, 27_100, 5
+IMAGE = "box.test/team/torch@sha256:" + "a" * 64
+STAND_IN = """#!/bin/bash
+case $1 in run) ;; *) exit 0 ;; esac
+sleep 2
+line() { printf '{"id":"%s","stage":"gpu","outcome":"passed","detail":"fine","measured":{"gpu.0":"NVIDIA H200 (sm_90)"},"expected":{},"hint":null}\\n' "$1"; }
+echo '{"schema":1,"agent":"envforge-agent"}'
+line driver
+line gemm-fp32-own
+echo '{"done":true,"seconds":2}'
+"""
+# Nodes on one machine have one boot.
+CAT = """#!/bin/bash
+[ "$1" != /proc/sys/kernel/random/boot_id ] || { echo "boot-$SLURMD_NODENAME"; exit; }
+exec /bin/cat "$@"
+"""
 
 
 def lines(number):
@@ -65,7 +86,113 @@ def merge(paths, folder):
     return time.monotonic() - start, usage.ru_maxrss / 1000, page.stat().st_size, json.load(open(folder / "out.json"))
 
 
+class Cluster:
+    """A munged, a slurmctld and a slurmd for each node, below a folder; ended with the block."""
+
+    def __init__(self, folder):
+        self.folder, self.daemons = folder, []
+
+    def start(self, *command):
+        process = subprocess.Popen(command, env={**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.daemons.append(process)
+
+    def __enter__(self):
+        at, host = self.folder, os.uname().nodename
+        at.chmod(0o755)
+        for number in range(1, CLUSTER + 1):
+            (at / "spool" / f"node{number}").mkdir(parents=True)
+        (at / "state").mkdir()
+        (at / "munge.key").write_text("envforge" * 128)
+        (at / "munge.key").chmod(0o600)
+        conf = f"""ClusterName=envforge
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={PORT}
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={at}/munge.socket
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+SlurmctldPidFile={at}/slurmctld.pid
+SlurmdPidFile={at}/slurmd-%n.pid
+SlurmdSpoolDir={at}/spool/%n
+StateSaveLocation={at}/state
+AccountingStorageType=accounting_storage/none
+"""
+        for number in range(1, CLUSTER + 1):
+            conf += f"NodeName=node{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={PORT + number} CPUs=16 RealMemory=1000\n"
+        (at / "slurm.conf").write_text(conf + "PartitionName=gpu Nodes=ALL Default=YES State=UP\n")
+        (at / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+        self.start("munged", "--force", "--foreground", f"--socket={at}/munge.socket", f"--key-file={at}/munge.key",
+                   f"--pid-file={at}/munged.pid", f"--log-file={at}/munged.log", f"--seed-file={at}/munged.seed")
+        self.start("slurmctld", "-D")
+        for number in range(1, CLUSTER + 1):
+            self.start("slurmd", "-D", "-N", f"node{number}")
+        os.environ["SLURM_CONF"] = str(at / "slurm.conf")
+        try:
+            self.wait_idle()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    @staticmethod
+    def wait_idle():
+        for _ in range(300):
+            if subprocess.run(["sinfo", "-h", "-N", "-o", "%T"], capture_output=True, text=True).stdout.split().count("idle") == CLUSTER:
+                return
+            time.sleep(0.2)
+        sys.exit("not all nodes are idle after a minute")
+
+    def __exit__(self, *_):
+        for process in reversed(self.daemons):
+            process.terminate()
+        for process in self.daemons:
+            process.wait()
+
+
+def timed(command, environment):
+    start = time.monotonic()
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if run.returncode:
+        sys.exit(f"{command} failed: {run.stdout}{run.stderr}")
+    return time.monotonic() - start, run.stdout
+
+
+def slurm():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="envforge-bench-"))
+    (folder / "bin").mkdir()
+    for name, text in (("docker", STAND_IN), ("cat", CAT)):
+        (folder / "bin" / name).write_text(text)
+        (folder / "bin" / name).chmod(0o755)
+    with Cluster(folder) as cluster:
+        environment = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder), "TMPDIR": str(folder)}
+        srun = ["srun", f"--nodes={CLUSTER}", f"--ntasks={CLUSTER}", "--ntasks-per-node=1", "--exclusive", "--mem=0", "--mpi=none", "--label",
+                "--chdir=/", "docker", "run"]
+        verify = [ENVFORGE, "verify", IMAGE, "--on", "slurm", "--level", "static", "--json"]
+        runs = []
+        for _ in range(RUNS):
+            alone, _ = timed(srun, environment)
+            # A node is free again a moment after its job.
+            cluster.wait_idle()
+            ours, answer = timed(verify, environment)
+            cluster.wait_idle()
+            if json.loads(answer)["counts"]["ok"] != CLUSTER:
+                sys.exit(f"not all nodes are ok: {answer}")
+            runs.append((alone, ours))
+    subprocess.run(["rm", "-r", folder], check=True)
+    alone, ours = (sorted(column)[RUNS // 2] for column in zip(*runs))
+    print(f"| {CLUSTER} nodes, 2 s each | s |\n|---|---|\n| srun of the stand-in | {alone:.2f} |\n| verify --on slurm | {ours:.2f} |")
+    sys.exit(f"{ours - alone:.2f} s more than srun" if ours - alone > 2 else None)
+
+
 def main():
+    if sys.argv[1:] == ["--slurm"]:
+        slurm()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="envforge-bench-"))
     reports = [report(number) for number in range(NODES)]
     (folder / "all.log").write_text("".join(reports))

@@ -12,19 +12,19 @@ use crate::program::{Program, Run};
 use crate::verify::{H200, SPEC, lock, report};
 use crate::{assert_message, program};
 
-fn scene() -> (Program, FakeNodes) {
+pub(crate) fn scene() -> (Program, FakeNodes) {
     let mut program = program();
     let nodes = FakeNodes::new(&program.path("nodes"));
     program.set("PATH", nodes.path(true));
     (program, nodes)
 }
 
-fn json(run: &Run) -> Value {
+pub(crate) fn json(run: &Run) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", run.stdout, run.stderr))
 }
 
 /// `node1: failed drain gemm-tf32-own: …`, a line for each node.
-fn rows(report: &Value) -> Vec<String> {
+pub(crate) fn rows(report: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let row = |node: &Value| {
         let why: Vec<String> = node["why"].as_array().expect("reasons").iter().map(text).collect();
@@ -40,16 +40,20 @@ fn rows(report: &Value) -> Vec<String> {
 }
 
 #[track_caller]
-fn assert_rows(rows: &[String], expected: &[&str]) {
+pub(crate) fn assert_rows(rows: &[String], expected: &[&str]) {
     for start in expected {
         assert!(rows.iter().any(|row| row.starts_with(start)), "`{start}` is missing: {rows:#?}");
     }
     assert_eq!(rows.len(), expected.len(), "{rows:#?}");
 }
 
-fn ask(program: &Program, on: &str, more: &[&str]) -> Run {
+pub(crate) fn ask(program: &Program, on: &str, more: &[&str]) -> Run {
+    ask_about(program, IMAGE, on, more)
+}
+
+pub(crate) fn ask_about(program: &Program, subject: &str, on: &str, more: &[&str]) -> Run {
     let deadline: &[&str] = if more.contains(&"--deadline") { &[] } else { &["--deadline", "20"] };
-    program.run(&[&["verify", IMAGE, "--on", on, "--pull-deadline", "20"], deadline, more].concat())
+    program.run(&[&["verify", subject, "--on", on, "--pull-deadline", "20"], deadline, more].concat())
 }
 
 #[test]
@@ -373,14 +377,18 @@ fn call_that_cannot_be_meant_is_refused() {
     assert!(nodes.read("calls").is_empty(), "{}", nodes.read("calls"));
     let mut without = crate::program();
     without.set("PATH", "/nonexistent");
-    assert_message(&ask(&without, "slurm", &[]), 3, &["cannot run `sinfo`", "install `sinfo`"]);
+    assert_message(
+        &ask(&without, "slurm", &[]),
+        3,
+        &["cannot run `sinfo`", "install `sinfo`", "a login node", "--on ssh:HOST,…"],
+    );
 }
 
 #[test]
 fn scheduler_that_does_not_answer_is_exit_3() {
     let (program, nodes) = scene();
     nodes.write("sinfo", "");
-    assert_message(&ask(&program, "slurm", &[]), 3, &["no node found"]);
+    assert_message(&ask(&program, "slurm", &[]), 3, &["no node found", "hint: `sinfo --Node` lists"]);
     let fake = program.path("nodes/way/sinfo");
     std::fs::write(
         fake,
@@ -390,7 +398,10 @@ fn scheduler_that_does_not_answer_is_exit_3() {
     assert_message(
         &ask(&program, "slurm", &[]),
         3,
-        &["`sinfo` failed: slurm_load_partitions: Unable to contact slurm controller"],
+        &[
+            "`sinfo` failed: slurm_load_partitions: Unable to contact slurm controller",
+            "hint: `scontrol ping` shows whether",
+        ],
     );
 }
 

@@ -251,6 +251,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge verify IMAGE@sha256:… --attest --key cosign.key", Needs(Registry)),
     ("envforge verify IMAGE@sha256:… --on slurm:gpu", Needs(OtherProgram)),
     ("envforge verify IMAGE@sha256:… --on ssh:node[1-4] --level quick", Needs(OtherProgram)),
+    ("envforge verify /shared/torch.sqsh --on slurm", Needs(OtherProgram)),
     ("envforge verify IMAGE@sha256:… --on slurm --as-they-free reports", Needs(OtherProgram)),
     ("envforge verify --merge reports", Prints("1 node: 1 ok")),
     ("envforge evidence reg.example.com/torch:2.8", Needs(Registry)),

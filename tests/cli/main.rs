@@ -62,6 +62,8 @@ mod examples;
 mod exports;
 mod files;
 mod fleet;
+mod fleet_files;
+mod fleet_live;
 mod fleet_real;
 mod gpu_day;
 mod habits;

@@ -17,24 +17,13 @@ fault=
 called() { echo "$node ${0##*/} $*" >>"$here/calls"; }
 "#;
 
-/// An engine whose containers print the report of an agent.
-const DOCKER: &str = r#"
-case $1 in
-rm) sleep 0.3; called "$@"; exit ;; # Its end counts: a removal takes a while.
-*) called "$@" ;;
-esac
+/// What a container prints: the report of an agent, by the fault of its node.
+const AGENT: &str = r#"
 line() { printf '{"id":"%s","stage":"%s","outcome":"%s","detail":"%s","measured":{"gpu.0":"NVIDIA H200 (sm_90)"%s},"expected":{},"hint":null}\n' "$@"; }
-case $1 in
-image)
-    [ "$fault" != no-image ] || exit 1
-    [ "${3:-}" != -f ] || echo "LD_LIBRARY_PATH=/opt/lib"
-    ;;
-pull) echo "Error response from daemon: manifest unknown" >&2; exit 1 ;;
-run)
-    [ "$fault" != engine ] || { echo "docker: could not select device driver" >&2; exit 125; }
+agent() {
+    local outcome=passed speed=700
+    [ "$fault" != failed ] || outcome=failed
     if [ -f "$here/report" ]; then
-        outcome=passed
-        [ "$fault" != failed ] || outcome=failed
         exec sed "/\"id\":\"gemm-tf32-own\"/s/\"passed\"/\"$outcome\"/" "$here/report"
     fi
     echo '{"schema":1,"agent":"envforge-agent"}'
@@ -42,18 +31,59 @@ run)
     line gemm-fp32-own gpu passed exact ""
     [ "$fault" != hang ] || exec sleep 600
     sleep "${FLEET_SECONDS:-0}"
-    outcome=passed
-    [ "$fault" != failed ] || outcome=failed
     # A fault that is not there when the node is asked again.
     [ "$fault" != once ] || { outcome=failed; rm "$here/faults/$node"; }
     line gemm-tf32-own gpu "$outcome" "$([ $outcome = passed ] && echo exact || echo '3 elements differ')" ""
-    speed=700
     [ "$fault" != slow ] || speed=600
     line speed-gemm-fp16 perf passed fast ",\"median\":\"$speed\""
     echo '{"done":true,"seconds":1.5}'
     [ $outcome = passed ]
+}
+"#;
+
+/// An engine whose containers print the report of an agent. It has the image, unless the file `empty` is there: then from its pull on.
+const DOCKER: &str = r#"
+case $1 in
+rm) sleep 0.3; called "$@"; exit ;; # Its end counts: a removal takes a while.
+*) called "$@" ;;
+esac
+case $1 in
+image)
+    [ "$fault" != no-image ] || exit 1
+    [ ! -f "$here/empty" ] || [ -f "$here/pulled-$node" ] || exit 1
+    [ "${3:-}" != -f ] || echo "LD_LIBRARY_PATH=/opt/lib"
+    ;;
+pull)
+    [ -f "$here/empty" ] || { echo "Error response from daemon: manifest unknown" >&2; exit 1; }
+    sleep 0.2
+    touch "$here/pulled-$node"
+    ;;
+run)
+    [ "$fault" != engine ] || { echo "docker: could not select device driver" >&2; exit 125; }
+    agent
     ;;
 esac
+"#;
+
+/// Runtimes that start files; `enroot` keeps what it has unpacked.
+const APPTAINER: &str = "\ncalled \"$@\"\nagent\n";
+const ENROOT: &str = r#"
+called "$@"
+case $1 in
+create) touch "$here/unpacked-$3" ;;
+start) agent ;;
+remove) rm "$here/unpacked-$3" ;;
+esac
+"#;
+/// A user as others are: root starts no files.
+const ID: &str = "\necho 1000\n";
+/// The file of an image, which is missing or another one on some nodes.
+const SHA256SUM: &str = r#"
+case "$fault:${2:-}" in
+no-file:?*) echo "sha256sum: $2: No such file or directory" >&2; exit 1 ;;
+other-file:?*) echo "$(printf b%.0s {1..64})  $2"; exit ;;
+esac
+exec /usr/bin/sha256sum "$@"
 "#;
 
 const NVIDIA_SMI: &str = r#"
@@ -81,7 +111,7 @@ called "$@"
 "#;
 
 /// Runs a script on the node that it is for, in place of a queue: its output is the file that was named. A node that has the file
-/// `refuse-NODE` is refused.
+/// `refuse-NODE` is refused. With the file `late` the jobs are there some time before their numbers are said, and do not run.
 const SBATCH: &str = r#"
 called "$@"
 for word; do
@@ -94,9 +124,10 @@ mark=$'\x01'
 output=${output//%%/$mark}
 output=${output//%n/0}
 output=${output//$mark/%}
+[ ! -f "$here/late" ] || { echo "$node" >>"$here/submitted"; sleep 3; echo "${node#node}"; exit; }
 [ ! -f "$here/refuse-$node" ] || { echo "sbatch: error: Batch job submission failed: Invalid qos" >&2; exit 1; }
 cat >"$here/script-$node"
-SLURMD_NODENAME=$node SLURM_JOB_ID=${node#node} SLURM_JOB_GPUS=0,1 bash "$here/script-$node" >"$output" 2>&1 </dev/null
+SLURMD_NODENAME=$node SLURM_JOB_ID=${node#node} SLURM_JOB_GPUS=0,1 PATH=$here/only-$node:$PATH bash "$here/script-$node" >"$output" 2>&1 </dev/null
 echo "${node#node};west"
 "#;
 
@@ -115,8 +146,14 @@ called "$@"
 "#;
 
 /// Runs the launcher for each node, with labels. Where the file `deaf` is there, nodes do not hear that its input ends. A call for more than one node is refused if the file `refuse-many` is there.
+/// With the file `pyxis` it has that plug-in: a step that names an image prints the report of an agent.
 const SRUN: &str = r#"
+if [ "$1" = --help ]; then
+    [ ! -f "$here/pyxis" ] || cat "$here/pyxis"
+    exit
+fi
 called "$@"
+case " $* " in *" --container-image="*) env >"$here/environment"; agent; exit ;; esac
 for word; do
     case $word in --nodelist=*) list=${word#*=} ;; esac
 done
@@ -153,7 +190,7 @@ for rank in "${!nodes[@]}"; do
     mkfifo "$temporary/$rank"
     # What srun reads is every node's, and so is its end.
     (/bin/cat "$temporary/in"; [ -f "$here/deaf" ] && exec sleep 600; exec /bin/cat <&5) >"$temporary/$rank" &
-    SLURMD_NODENAME=$name SLURM_JOB_ID=7 SLURM_PROCID=$rank SLURM_STEP_GPUS=0,1 bash -s <"$temporary/$rank" \
+    SLURMD_NODENAME=$name SLURM_JOB_ID=7 SLURM_PROCID=$rank SLURM_STEP_GPUS=0,1 SLURM_LABELIO=1 PATH=$here/only-$name:$PATH bash -s <"$temporary/$rank" \
         > >(exec sed -u "s/^/$rank: /") 5<&- &
     tasks+=($!)
 done
@@ -178,7 +215,7 @@ key) echo "Host key verification failed." >&2; exit 255 ;;
 no-bash) echo "sh: exec: bash: not found" >&2; exit 127 ;;
 lost) bash -s | sed -u '/stage=check/q'; echo "Connection to $FLEET_NODE closed by remote host." >&2; exit 255 ;;
 esac
-exec bash -s
+PATH=$here/only-$FLEET_NODE:$PATH exec bash -s
 "#;
 
 /// The folder of the stand-ins.
@@ -193,8 +230,13 @@ impl FakeNodes {
         for name in ["node", "way", "faults"] {
             std::fs::create_dir_all(folder.join(name)).expect("ours");
         }
-        for (name, text) in [("docker", DOCKER), ("nvidia-smi", NVIDIA_SMI), ("cat", CAT), ("mktemp", MKTEMP)]
-        {
+        for (name, text) in [
+            ("docker", DOCKER),
+            ("nvidia-smi", NVIDIA_SMI),
+            ("cat", CAT),
+            ("mktemp", MKTEMP),
+            ("sha256sum", SHA256SUM),
+        ] {
             nodes.program("node", name, text);
         }
         for (name, text) in [
@@ -214,8 +256,21 @@ impl FakeNodes {
     fn program(&self, folder: &str, name: &str, text: &str) {
         let path = self.folder.join(folder).join(name);
         let head = HEAD.replace("@HERE@", &format!("'{}'", self.folder.display()));
-        std::fs::write(&path, head + text).expect("ours");
+        std::fs::write(&path, head + AGENT + text).expect("ours");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+
+    /// Gives a node a runtime that starts files, `apptainer` or `enroot`; every node then has an ordinary user.
+    pub(crate) fn runtime(&self, node: &str, name: &str) {
+        let folder = format!("only-{node}");
+        std::fs::create_dir_all(self.folder.join(&folder)).expect("ours");
+        self.program(&folder, name, if name == "enroot" { ENROOT } else { APPTAINER });
+        self.ordinary_user();
+    }
+
+    /// Lets nodes be asked by a user who is not root.
+    pub(crate) fn ordinary_user(&self) {
+        self.program("node", "id", ID);
     }
 
     /// Gives a node a fault.

@@ -25,8 +25,8 @@ use crate::store::write_atomically;
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::signing_key;
 use crate::workflow::fleet::{
-    Answer, Asked, FleetError, Launcher, Limits, STEP, Signed, ask_slurm, ask_ssh, drain_node, hosts_of,
-    judged, read_reports, submit_jobs,
+    Answer, Asked, FleetError, Launcher, Limits, NodeFile, STEP, Screen, Signed, Subject, ask_slurm, ask_ssh,
+    drain_node, hosts_of, judged, read_reports, submit_jobs,
 };
 use crate::workflow::lock_file::lock_bytes;
 
@@ -39,7 +39,7 @@ pub(super) async fn ask(
     nodes: &Nodes,
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
-    let image = image_of(args)?;
+    let reporter = reporter(settings.output);
     let program = match nodes {
         Nodes::Slurm(_) if args.fleet.as_they_free.is_some() => "sbatch",
         Nodes::Slurm(_) => "srun",
@@ -52,20 +52,23 @@ pub(super) async fn ask(
     if let Some(word) = args.fleet.words.first().filter(|word| !word.starts_with('-')) {
         return Err(FleetError::Word { word: word.clone(), program }.into());
     }
+    let subject = Subject::of(&args.images, &settings.paths.current_dir, &*reporter).await?;
     if let (Nodes::Slurm(wanted), Some(folder)) = (nodes, &args.fleet.as_they_free) {
-        return submit(args, (&image, wanted.as_deref()), folder, settings).await;
+        return submit(args, (&subject, wanted.as_deref()), folder, settings).await;
     }
-    let reporter = reporter(settings.output);
     // What cannot be signed is said before any node is asked.
-    let signed = match args.attest.then(|| signing_key(args.key.as_deref(), settings)).transpose()? {
-        Some(key) => Some(Signed::of(&image, key, settings, &reporter).await?),
-        None => None,
+    let signed = if args.attest {
+        let image = registry_image(&subject)?;
+        let key = signing_key(args.key.as_deref(), settings)?;
+        Some(Signed::of(image, key, settings, &reporter).await?)
+    } else {
+        None
     };
     let lock = lock_of(args, settings)?.or_else(|| signed.as_ref().map(|signed| signed.lock.clone()));
     let expected = expectations(lock.as_ref(), args.level);
     let limits = limits(args);
     let facts = lock.as_ref().map(expectation_file);
-    let launcher = Launcher::new(&image, args.level, facts.as_deref(), limits);
+    let launcher = Launcher::new(&subject, args.level, facts.as_deref(), limits);
     let fleet = &args.fleet;
     let asked = Asked {
         launcher: &launcher,
@@ -73,14 +76,17 @@ pub(super) async fn ask(
         words: &fleet.words,
         parallel: fleet.parallel,
         reporter: &reporter,
+        screen: Screen::default(),
     };
     let started = Instant::now();
-    reporter.report(Event::StepStarted { id: STEP.to_owned(), text: format!("verify {image} on nodes") });
+    reporter.report(Event::StepStarted { id: STEP.to_owned(), text: format!("verify {subject} on nodes") });
     let (answers, others, is_named) = match nodes {
-        Nodes::Slurm(wanted) => ask_slurm(wanted.as_deref(), args.level != Level::Static, &asked).await?,
+        Nodes::Slurm(wanted) => {
+            asked.shown(ask_slurm(wanted.as_deref(), args.level != Level::Static, &asked)).await?
+        }
         Nodes::Ssh(hosts) => {
             let hosts = hosts_of(hosts, &settings.paths.current_dir).await?;
-            (ask_ssh(&hosts, &asked).await?, Vec::new(), true)
+            (asked.shown(ask_ssh(&hosts, &asked)).await?, Vec::new(), true)
         }
     };
     let seconds = started.elapsed().as_secs_f64();
@@ -100,7 +106,7 @@ pub(super) async fn ask(
         },
         None => (None, None),
     };
-    let name = image.to_string();
+    let name = subject.to_string();
     let exit = show(&fleet, (Some(&name), &drains, attested.as_deref()), args, settings)?;
     let mut undrained = false;
     if args.fleet.yes {
@@ -129,18 +135,18 @@ pub(super) async fn ask(
 /// Leaves a job for each node to the scheduler, and says how their answer is read.
 async fn submit(
     args: &request::Verify,
-    (image, wanted): (&ImageRef, Option<&str>),
+    (subject, wanted): (&Subject, Option<&str>),
     folder: &Utf8Path,
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
     let facts = lock_of(args, settings)?.as_ref().map(expectation_file);
     let limits = limits(args);
-    let script = Launcher::script(image, args.level, facts.as_deref(), limits);
+    let script = Launcher::script(subject, args.level, facts.as_deref(), limits);
     let folder = settings.paths.current_dir.join(folder);
     let needs_gpu = args.level != Level::Static;
     let (jobs, others, is_named) =
         submit_jobs(wanted, needs_gpu, (script, limits), (&folder, &args.fleet.words)).await?;
-    let submission = Submission::new((image.to_string(), folder.to_string()), (jobs, others), is_named);
+    let submission = Submission::new((subject.to_string(), folder.to_string()), (jobs, others), is_named);
     if settings.output.json {
         Printer.json(&submission);
     } else {
@@ -201,18 +207,11 @@ pub(super) fn merge_files(args: &request::Verify, settings: &Settings) -> Result
     show(&fleet, (None, &[], None), args, settings)
 }
 
-/// The one image, by its digest: a tag may mean another one on each node.
-fn image_of(args: &request::Verify) -> Result<ImageRef, CommandError> {
-    let got = || match args.images.len() {
-        0 => "none".to_owned(),
-        1 => format!("`{}`", args.images[0]),
-        count => counted(count, "image"),
-    };
-    let [image] = args.images.as_slice() else { return Err(FleetError::NoDigest { got: got() }.into()) };
-    let image: ImageRef = image.parse()?;
-    match image.digest().cloned() {
-        Some(digest) => Ok(image.pinned(&digest)),
-        None => Err(FleetError::NoDigest { got: got() }.into()),
+/// The image that evidence is attached to.
+fn registry_image(subject: &Subject) -> Result<&ImageRef, FleetError> {
+    match subject {
+        Subject::Image(image) => Ok(image),
+        Subject::File(NodeFile { path, .. }) => Err(FleetError::NoRegistry { file: path.to_string() }),
     }
 }
 

@@ -293,7 +293,7 @@ const OBJECTS: &[Object] = &[
         "envforge verify --merge reports",
         "one answer about many nodes; `verify --on` prints the same",
         &[
-            ("image", "the image by its digest; null with `--merge`"),
+            ("image", "the image by its digest, or the file by its SHA-256; null with `--merge`"),
             (
                 "verdict",
                 "`passed`, `failed`, or `incomplete`: no node failed, and one that was asked gave no report",
@@ -316,7 +316,7 @@ const OBJECTS: &[Object] = &[
         "envforge verify IMAGE@sha256:… --on slurm --as-they-free reports",
         "the submitted jobs; the answer comes with `verify --merge`",
         &[
-            ("image", "the image by its digest"),
+            ("image", "the image by its digest, or the file by its SHA-256"),
             ("reports", "the directory of the reports"),
             ("jobs", "each `node` that has a job, and Slurm's number of the `job`"),
             ("not_run", "each `node` without one, and `why`"),

@@ -3,6 +3,9 @@
 use crate::failure::{Exit, Failure, reason};
 use crate::fleet::HostListError;
 
+/// The programs of Slurm.
+const SLURM: [&str; 4] = ["sinfo", "srun", "sbatch", "squeue"];
+
 /// Why nodes were not asked, or gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
@@ -11,6 +14,34 @@ pub enum FleetError {
     NoDigest {
         /// What was given.
         got: String,
+    },
+    /// The file of an image cannot be read here.
+    #[error("cannot read image file `{file}`: {}", reason(cause))]
+    ImageFile {
+        /// Its path.
+        file: String,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// No runtime starts such a file.
+    #[error("`{file}` is neither a squashfs nor a SIF")]
+    FileKind {
+        /// Its path.
+        file: String,
+    },
+    /// The SHA-256 that a file is named by is none.
+    #[error("invalid SHA-256 `{got}` of `{file}` (expected 64 lower-case hex digits)")]
+    FileDigest {
+        /// The file.
+        file: String,
+        /// What was typed.
+        got: String,
+    },
+    /// Evidence is attached to an image in its registry.
+    #[error("--attest requires an image in a registry, got the file `{file}`")]
+    NoRegistry {
+        /// Its path.
+        file: String,
     },
     /// A list of nodes or hosts cannot be read.
     #[error("invalid value for --on: {0}")]
@@ -79,6 +110,10 @@ impl Failure for FleetError {
     fn exit(&self) -> Exit {
         match self {
             Self::NoDigest { .. }
+            | Self::ImageFile { .. }
+            | Self::FileKind { .. }
+            | Self::FileDigest { .. }
+            | Self::NoRegistry { .. }
             | Self::NoScheduler { .. }
             | Self::Word { .. }
             | Self::Hosts(_)
@@ -90,16 +125,35 @@ impl Failure for FleetError {
     }
 
     fn hints(&self) -> Vec<String> {
+        let one = |text: &str| vec![text.to_owned()];
         match self {
-            Self::NoDigest { .. } => vec![
-                "push the image (`envforge push IMAGE REF`), then pass `REGISTRY/NAME@sha256:…` as it prints it"
-                    .to_owned(),
-            ],
-            Self::Program { program, .. } => vec![format!("install `{program}`, or run this where it is")],
-            Self::Word { program, .. } => vec![format!("options that `{program}` needs at this site follow `--`: `-- --account=ml`")],
-            Self::NoScheduler { .. } | Self::Hosts(_) | Self::NoNode { .. } | Self::Scheduler { .. } | Self::File { .. } | Self::Folder { .. } | Self::Empty { .. } => {
-                Vec::new()
+            Self::NoDigest { .. } => one(
+                "push the image (`envforge push IMAGE REF`), then pass `REGISTRY/NAME@sha256:…` as it prints it; or pass a .sqsh or .sif file",
+            ),
+            Self::ImageFile { file, .. } => vec![format!(
+                "if nodes alone have it, name its SHA-256: `{file}@sha256:…`, as `sha256sum` prints it there"
+            )],
+            Self::FileKind { .. } => {
+                one("`envforge export squashfs IMAGE FILE.sqsh` and `export sif IMAGE FILE.sif` write one")
             }
+            Self::NoRegistry { .. } => one("verify the pushed image by its digest to sign it"),
+            Self::Program { program, .. } if SLURM.contains(program) => vec![format!(
+                "install `{program}`, or run this on a login node of the cluster; `--on ssh:HOST,…` needs no Slurm"
+            )],
+            Self::Program { program, .. } => vec![format!("install `{program}`, or run this where it is")],
+            Self::Scheduler { .. } => one(
+                "`scontrol ping` shows whether Slurm's controller answers; `--on ssh:HOST,…` asks nodes without it",
+            ),
+            Self::NoNode { .. } => one("`sinfo --Node` lists the nodes and partitions that Slurm knows"),
+            Self::Word { program, .. } => {
+                vec![format!("options that `{program}` needs at this site follow `--`: `-- --account=ml`")]
+            }
+            Self::FileDigest { .. }
+            | Self::NoScheduler { .. }
+            | Self::Hosts(_)
+            | Self::File { .. }
+            | Self::Folder { .. }
+            | Self::Empty { .. } => Vec::new(),
         }
     }
 }

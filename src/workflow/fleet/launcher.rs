@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::limits::Limits;
+use super::subject::{NodeFile, Subject};
 use crate::agent;
 use crate::model::export::cluster::RUNTIME;
 use crate::model::image::render::shell_word;
-use crate::model::image_ref::ImageRef;
-use crate::model::request::Level;
+use crate::model::request::{FileKind, Level};
 use crate::workflow::check_container::without_file_checks;
 
 const NODE: &str = include_str!("../../../templates/cluster/node.sh");
@@ -28,20 +28,25 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// The launcher of an image. `expected`: the facts of its lock, if that is known.
-    pub(crate) fn new(image: &ImageRef, level: Level, expected: Option<&str>, limits: Limits) -> Self {
-        Self::of(image, level, expected, (limits, "yes"))
+    /// The launcher of an image or file. `expected`: the facts of its lock, if that is known.
+    pub(crate) fn new(subject: &Subject, level: Level, expected: Option<&str>, limits: Limits) -> Self {
+        Self::of(subject, level, expected, (limits, "yes"))
     }
 
     /// A script for `sbatch`. Its node answers into a file, and the end of its input ends nothing.
-    pub(crate) fn script(image: &ImageRef, level: Level, expected: Option<&str>, limits: Limits) -> Bytes {
-        let launcher = Self::of(image, level, expected, (limits, "no"));
+    pub(crate) fn script(subject: &Subject, level: Level, expected: Option<&str>, limits: Limits) -> Bytes {
+        let launcher = Self::of(subject, level, expected, (limits, "no"));
         let input = String::from_utf8_lossy(&launcher.input);
         // No line of base64 and none of the launcher has a hyphen at its beginning.
         Bytes::from(format!("#!/bin/bash\nexec bash -s <<'-end-'\n{input}-end-\n"))
     }
 
-    fn of(image: &ImageRef, level: Level, expected: Option<&str>, (limits, watched): (Limits, &str)) -> Self {
+    fn of(
+        subject: &Subject,
+        level: Level,
+        expected: Option<&str>,
+        (limits, watched): (Limits, &str),
+    ) -> Self {
         let nonce = format!("{:016x}", rand::random::<u64>());
         let mut words: Vec<String> =
             [level.as_str(), "--json", "--expect", "/envforge/expect.txt"].map(str::to_owned).to_vec();
@@ -49,9 +54,18 @@ impl Launcher {
             words.extend(without_file_checks());
         }
         let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+        let (image, kind, sum) = match subject {
+            Subject::Image(image) => (image.to_string(), "image", ""),
+            Subject::File(NodeFile { path, sha256, kind: FileKind::Sif }) => {
+                (path.to_string(), "sif", sha256.as_str())
+            }
+            Subject::File(NodeFile { path, sha256, kind: FileKind::Squashfs }) => {
+                (path.to_string(), "squashfs", sha256.as_str())
+            }
+        };
         let mut text = format!(
-            "nonce={nonce}\nwatched={watched}\nimage={}\nagent={}\nlevel={level}\npull_seconds={}\ncheck_seconds={}\nexpect={}\nwords=({})\n",
-            shell_word(&image.to_string()),
+            "nonce={nonce}\nwatched={watched}\nimage={}\nkind={kind}\nsum={sum}\nagent={}\nlevel={level}\npull_seconds={}\ncheck_seconds={}\nexpect={}\nwords=({})\n",
+            shell_word(&image),
             agent::sha256(),
             limits.pull.as_secs().max(1),
             limits.checks.as_secs().max(1),
@@ -77,8 +91,8 @@ mod tests {
 
     #[test]
     fn launcher_has_its_values_the_choice_of_the_runtime_and_the_agent() {
-        let image: ImageRef =
-            format!("box.test/team/torch@sha256:{}", "a".repeat(64)).parse().expect("a reference");
+        let image = format!("box.test/team/torch@sha256:{}", "a".repeat(64)).parse();
+        let image = Subject::Image(image.expect("a reference"));
         let limits = Limits { pull: Duration::from_secs(5), checks: Duration::from_secs(7) };
         let launcher = Launcher::new(&image, Level::Quick, Some("framework=torch\n"), limits);
         let text = String::from_utf8(launcher.input.to_vec()).expect("text");
@@ -107,6 +121,15 @@ mod tests {
         let script = String::from_utf8(script.to_vec()).expect("text");
         let input = script.strip_prefix("#!/bin/bash\nexec bash -s <<'-end-'\n").expect("a script");
         let input = input.strip_suffix("\n.\n-end-\n").expect("its end");
-        assert!(input.contains("\nwatched=no\n") && input.lines().all(|line| line != "-end-"));
+        assert!(input.contains("\nwatched=no\n") && input.contains("\nkind=image\nsum=\n"));
+        assert!(input.lines().all(|line| line != "-end-"));
+
+        let file = |kind| NodeFile { path: "/it's/a".into(), sha256: "b".repeat(64), kind };
+        for (kind, word) in [(FileKind::Sif, "sif"), (FileKind::Squashfs, "squashfs")] {
+            let launcher = Launcher::new(&Subject::File(file(kind)), Level::Quick, None, limits);
+            let text = String::from_utf8(launcher.input.to_vec()).expect("text");
+            let values = format!("\nimage='/it'\\''s/a'\nkind={word}\nsum={}\n", "b".repeat(64));
+            assert!(text.contains(&values), "{}", &text[..300]);
+        }
     }
 }

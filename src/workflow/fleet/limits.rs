@@ -33,7 +33,7 @@ impl Limits {
     pub(super) fn of(self, stage: Stage) -> Duration {
         match stage {
             Stage::Start | Stage::Runtime => self.pull + MARGIN,
-            Stage::Pull => self.pull + LATE,
+            Stage::Pull | Stage::File => self.pull + LATE,
             Stage::Check => self.checks + LATE,
             Stage::End => LATE,
         }

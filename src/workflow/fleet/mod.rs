@@ -10,15 +10,17 @@ mod read_reports;
 mod signed;
 mod slurm;
 mod ssh;
+mod subject;
 mod submit;
 
 pub(crate) use drain::drain_node;
 pub use error::FleetError;
 pub(crate) use launcher::Launcher;
 pub(crate) use limits::Limits;
-pub(crate) use node_job::{Asked, STEP};
+pub(crate) use node_job::{Asked, STEP, Screen};
 pub(crate) use read_reports::{judged, read_reports};
 pub(crate) use signed::Signed;
 pub(crate) use slurm::{Answer, ask_slurm};
 pub(crate) use ssh::{ask_ssh, hosts_of};
+pub(crate) use subject::{NodeFile, Subject};
 pub(crate) use submit::{Job, submit_jobs};

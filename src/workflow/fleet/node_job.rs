@@ -13,11 +13,15 @@ use super::error::FleetError;
 use super::launcher::Launcher;
 use super::limits::Limits;
 use super::processes::{Processes, Started};
-use crate::fleet::Stage;
-use crate::report::{Event, Reporter};
+use crate::fleet::{Board, Progress};
+use crate::report::{Event, Reporter, rows};
 
 /// How often a deadline is looked at: it may have moved.
 const TICK: Duration = Duration::from_millis(500);
+/// How often the table of nodes is shown.
+const SHOWN: Duration = Duration::from_secs(1);
+/// Rows of the screen that the table leaves to others.
+const AROUND: usize = 4;
 /// How long pipes may stay open after the process has ended.
 const LEFT_OPEN: Duration = Duration::from_secs(2);
 /// Pieces of a line that is longer.
@@ -61,16 +65,56 @@ pub(crate) struct Asked<'a> {
     pub(crate) parallel: Option<usize>,
     /// Who sees the progress.
     pub(crate) reporter: &'a Arc<dyn Reporter>,
+    /// How far the nodes are.
+    pub(crate) screen: Screen,
+}
+
+/// How far the nodes are, since when.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    began: Instant,
+    board: Mutex<Board>,
+}
+
+impl Default for Screen {
+    fn default() -> Self {
+        Self { began: Instant::now(), board: Mutex::default() }
+    }
 }
 
 /// The step that shows the progress.
 pub(crate) const STEP: &str = "nodes";
 
 impl Asked<'_> {
-    /// Shows how far a node is.
-    pub(super) fn note(&self, node: &str, stage: Stage) {
-        self.reporter
-            .report(Event::StepOutput { id: STEP.to_owned(), line: format!("{node}: {}", stage.text()) });
+    /// Notes how far a node is.
+    pub(super) fn note(&self, node: &str, progress: Progress) {
+        let now = self.screen.began.elapsed().as_secs();
+        let mut board = self.screen.board.lock().unwrap_or_else(PoisonError::into_inner);
+        if board.set(node, progress, now) && !matches!(progress, Progress::Waits | Progress::Asked) {
+            let line = format!("{node}: {}", progress.text());
+            self.reporter.report(Event::StepOutput { id: STEP.to_owned(), line });
+        }
+    }
+
+    /// Does what asks the nodes, and shows how far they are as long as it takes.
+    pub(crate) async fn shown<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        let mut tick = tokio::time::interval(SHOWN);
+        loop {
+            tokio::select! {
+                result = &mut work => return result,
+                _ = tick.tick() => self.show(),
+            }
+        }
+    }
+
+    fn show(&self) {
+        let now = self.screen.began.elapsed().as_secs();
+        let board = self.screen.board.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = board.lines(rows().saturating_sub(AROUND), now);
+        if !lines.is_empty() {
+            self.reporter.report(Event::StepTable { id: STEP.to_owned(), summary: board.summary(), lines });
+        }
     }
 }
 

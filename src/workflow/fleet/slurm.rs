@@ -5,8 +5,6 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -16,16 +14,16 @@ use super::limits::Limits;
 use super::node_job::{Asked, Deadline, Ended, run};
 use super::processes::Processes;
 use crate::fleet::{
-    Askable, Heard, NodeLine, NodeLog, NodeReport, Outcome, SINFO_FORMAT, Selection, SlurmNode, Stage, fold,
-    idle_groups, read_sinfo, select, unfold,
+    Askable, Heard, NodeLine, NodeLog, NodeReport, Outcome, Progress, SINFO_FORMAT, Selection, SlurmNode,
+    Stage, fold, idle_groups, read_sinfo, select, unfold,
 };
 use crate::model::visible::visible_line_within;
 use crate::report::Event;
 
 /// The name of every job.
 pub(super) const JOB: &str = "envforge-verify";
-/// How long `sinfo` and `squeue` may take.
-const ANSWER: Duration = Duration::from_mins(1);
+/// How long `sinfo`, `squeue` and `sbatch` may take.
+pub(super) const ANSWER: Duration = Duration::from_mins(1);
 /// Seconds after which a job that does not start is refused: its nodes were idle a moment ago.
 const IMMEDIATE: u32 = 15;
 /// Jobs of one node each at one time: every one has three pipes.
@@ -52,6 +50,9 @@ pub(crate) async fn ask_slurm(
 ) -> Result<(Vec<Answer>, Vec<Heard>, bool), FleetError> {
     let Selection { idle, others, is_named } = selection(wanted, needs_gpu, (asked.words, false)).await?;
     asked.reporter.report(Event::Note { text: format!("asking {} (job {JOB})", described(&idle)) });
+    for node in &idle {
+        asked.note(&node.name, Progress::Waits);
+    }
     let processes = Arc::new(Processes::default());
     // A limit holds for nodes, so each has a job of its own.
     let (most, at_once) = match asked.parallel {
@@ -98,36 +99,31 @@ fn described(idle: &[SlurmNode]) -> String {
 async fn answer_of(program: &'static str, args: &[&str]) -> Result<String, FleetError> {
     let mut command = Command::new(program);
     command.args(args).stdin(std::process::Stdio::null());
-    output_of((program, command), Bytes::new()).await
+    output_of((program, command)).await
 }
 
-/// The output of a program of Slurm with that on its standard input.
-pub(super) async fn output_of(
-    (program, mut command): (&'static str, Command),
-    input: Bytes,
-) -> Result<String, FleetError> {
+/// A program of Slurm failed with that on its standard error.
+pub(super) fn failed_with(program: &'static str, errors: &str) -> FleetError {
+    let text = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").trim();
+    FleetError::Scheduler { program, text: visible_line_within(text, 300) }
+}
+
+/// A program of Slurm gave no answer in time.
+pub(super) fn without_answer(program: &'static str) -> FleetError {
+    FleetError::Scheduler { program, text: format!("no answer within {} s", ANSWER.as_secs()) }
+}
+
+/// The output of a program of Slurm.
+async fn output_of((program, mut command): (&'static str, Command)) -> Result<String, FleetError> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let failed = |cause| FleetError::Program { program, cause };
-    let mut child = command.spawn().map_err(failed)?;
-    let stdin = child.stdin.take();
-    let write = async {
-        if let Some(mut stdin) = stdin {
-            // One that does not read ends with an error of its own.
-            drop(stdin.write_all(&input).await);
-        }
-    };
-    let output = async { tokio::join!(write, child.wait_with_output()).1 };
-    let output = tokio::time::timeout(ANSWER, output)
+    let child = command.spawn().map_err(failed)?;
+    let output = tokio::time::timeout(ANSWER, child.wait_with_output())
         .await
-        .map_err(|_| FleetError::Scheduler {
-            program,
-            text: format!("no answer within {} s", ANSWER.as_secs()),
-        })?
+        .map_err(|_| without_answer(program))?
         .map_err(failed)?;
     if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        let text = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").trim();
-        return Err(FleetError::Scheduler { program, text: visible_line_within(text, 300) });
+        return Err(failed_with(program, &String::from_utf8_lossy(&output.stderr)));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -147,7 +143,7 @@ async fn one_job(
             let _turn = gate.acquire().await;
             let mut job = Job::new(std::slice::from_ref(node));
             let ended = job.run(asked, processes).await?;
-            Ok::<_, FleetError>(job.answers(&ended))
+            Ok::<_, FleetError>(job.answers(&ended, asked))
         });
         let mut answers = Vec::new();
         for result in futures_util::future::join_all(single).await {
@@ -155,7 +151,7 @@ async fn one_job(
         }
         return Ok(answers);
     }
-    Ok(job.answers(&ended))
+    Ok(job.answers(&ended, asked))
 }
 
 /// One `srun`.
@@ -218,6 +214,9 @@ impl<'a> Job<'a> {
         let command = self.command(asked);
         let input = asked.launcher.input.clone();
         let began = Instant::now();
+        for node in self.nodes {
+            asked.note(&node.name, Progress::Asked);
+        }
         let deadline = Deadline::after(asked.limits.whole());
         let process = run(("srun", command), input, &deadline, processes, sender);
         let listen = async {
@@ -255,10 +254,10 @@ impl<'a> Job<'a> {
             }
             NodeLine::Stage(_, stage) => {
                 self.stages.insert(rank, (stage, Instant::now()));
-                asked.note(self.node(rank), stage);
+                asked.note(self.node(rank), Progress::At(stage));
             }
             NodeLine::Report(report) => {
-                asked.note(self.node(rank), Stage::End);
+                asked.note(self.node(rank), Progress::Reported);
                 self.stages.insert(rank, (Stage::End, Instant::now()));
                 self.reports.insert(rank, report);
             }
@@ -287,7 +286,7 @@ impl<'a> Job<'a> {
         !ended.is_late && self.stages.is_empty() && self.reports.is_empty() && ended.code != Some(0)
     }
 
-    fn answers(mut self, ended: &Ended) -> Vec<Answer> {
+    fn answers(mut self, ended: &Ended, asked: &Asked<'_>) -> Vec<Answer> {
         let was_refused = self.was_refused(ended);
         let mut answers = Vec::new();
         for rank in 0..self.nodes.len() {
@@ -304,6 +303,8 @@ impl<'a> Job<'a> {
                     Err(Outcome::Silent { stage, why })
                 }
             };
+            // One that gave its report stays with it.
+            asked.note(&node, Progress::Silent);
             let gpus = Some(self.nodes[rank].gpus);
             answers.push(Answer { node, gpus, report });
         }

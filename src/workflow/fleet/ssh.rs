@@ -11,7 +11,7 @@ use super::error::FleetError;
 use super::node_job::{Asked, Deadline, Ended, run};
 use super::processes::Processes;
 use super::slurm::Answer;
-use crate::fleet::{NodeLine, NodeLog, NodeReport, Outcome, Stage, unfold_logins};
+use crate::fleet::{NodeLine, NodeLog, NodeReport, Outcome, Progress, Stage, unfold_logins};
 use crate::model::request::SshHosts;
 use crate::report::Event;
 use crate::store::read_typed_text;
@@ -56,11 +56,16 @@ pub(crate) async fn hosts_of(hosts: &SshHosts, folder: &Utf8Path) -> Result<Vec<
 /// Asks hosts, as many at one time as allowed.
 pub(crate) async fn ask_ssh(hosts: &[String], asked: &Asked<'_>) -> Result<Vec<Answer>, FleetError> {
     asked.reporter.report(Event::Note { text: format!("asking {} hosts by ssh", hosts.len()) });
+    for host in hosts {
+        asked.note(host, Progress::Waits);
+    }
     let processes = Arc::new(Processes::default());
     let gate = Semaphore::new(asked.parallel.unwrap_or(PARALLEL).max(1));
     let all = hosts.iter().map(async |host| {
         let _turn = gate.acquire().await;
+        asked.note(host, Progress::Asked);
         let report = one_host(host, asked, &processes).await?;
+        asked.note(host, if report.is_ok() { Progress::Reported } else { Progress::Silent });
         Ok::<_, FleetError>(Answer { node: host.clone(), gpus: None, report })
     });
     futures_util::future::join_all(all).await.into_iter().collect()
@@ -82,10 +87,10 @@ async fn one_host(
         NodeLine::Stage(place, found) if place.nonce == asked.launcher.nonce && stage < Some(found) => {
             stage = Some(found);
             deadline.move_to(Instant::now() + asked.limits.of(found));
-            asked.note(host, found);
+            asked.note(host, Progress::At(found));
         }
         NodeLine::Report(found) if found.place.nonce == asked.launcher.nonce => {
-            asked.note(host, Stage::End);
+            asked.note(host, Progress::Reported);
             deadline.move_to(Instant::now() + asked.limits.of(Stage::End));
             report = Some(found);
         }

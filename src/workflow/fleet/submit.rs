@@ -1,7 +1,7 @@
 //! Jobs that wait for their nodes: one of low priority for each, whose report is a file that `verify --merge` reads.
 #![expect(clippy::disallowed_methods, reason = "edge: makes the directory and the empty files of reports")]
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Seek as _, SeekFrom, Write as _};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use tokio::process::Command;
 
 use super::error::FleetError;
 use super::limits::Limits;
-use super::processes::Processes;
-use super::slurm::{JOB, output_of, outside_of_a_job, selection};
+use super::processes::{Processes, Started, job_number, whole_text};
+use super::slurm::{ANSWER, JOB, failed_with, outside_of_a_job, selection, without_answer};
 use crate::fleet::{Heard, Outcome, Selection, SlurmNode};
 
 /// How much later than others each job is started: users may lower the priority of their own.
@@ -46,7 +46,7 @@ pub(crate) async fn submit_jobs(
     let submitted = stream::iter(idle).map(async |node| {
         let log = folder.join(format!("{}.log", node.name));
         let answer = match new_file(&log) {
-            Ok(()) => output_of(("sbatch", command(&node, limits, &log, words)), script.clone()).await,
+            Ok(()) => submit_one(command(&node, limits, &log, words), &script, &processes).await,
             Err(cause) => Err(unwritable(cause)),
         };
         (node.name, answer)
@@ -55,18 +55,15 @@ pub(crate) async fn submit_jobs(
     let mut jobs = Vec::new();
     while let Some((node, answer)) = submitted.next().await {
         match answer {
-            Ok(text) => match number(&text) {
-                Some(job) => {
-                    processes.add_job(&job.to_string());
-                    jobs.push(Job { node, job });
-                }
+            Ok(text) => match job_number(&text) {
+                Some(job) => jobs.push(Job { node, job }),
                 None => others.push(refused(node, "sbatch printed no job".to_owned())),
             },
             Err(FleetError::Scheduler { text, .. }) => others.push(refused(node, text)),
             Err(error) => return Err(error),
         }
     }
-    processes.keep_jobs();
+    processes.keep_jobs(jobs.iter().map(|job| job.job));
     Ok((jobs, others, is_named))
 }
 
@@ -75,9 +72,41 @@ fn refused(node: String, text: String) -> Heard {
     Heard { asked: Some(node), source: String::new(), gpus: None, outcome: Outcome::NotRun { why: text } }
 }
 
-/// The number of `1234` or `1234;cluster`.
-fn number(text: &str) -> Option<u64> {
-    text.trim().split(';').next()?.parse().ok()
+/// What `sbatch` prints. Its script and its output are files: whatever becomes of this call, the number of the job can be read.
+async fn submit_one(
+    mut command: Command,
+    script: &Bytes,
+    processes: &Arc<Processes>,
+) -> Result<String, FleetError> {
+    let program = "sbatch";
+    let failed = |cause| FleetError::Program { program, cause };
+    let (mut input, output, errors) = (
+        tempfile::tempfile().map_err(failed)?,
+        tempfile::tempfile().map_err(failed)?,
+        tempfile::tempfile().map_err(failed)?,
+    );
+    input.write_all(script).and_then(|()| input.seek(SeekFrom::Start(0))).map_err(failed)?;
+    let of_child = |file: &std::fs::File| file.try_clone().map(Stdio::from).map_err(failed);
+    command.stdin(Stdio::from(input)).stdout(of_child(&output)?).stderr(of_child(&errors)?);
+    // A group of its own: Ctrl-C in the terminal does not end it between the job and its number.
+    command.process_group(0);
+    let mut child = command.spawn().map_err(failed)?;
+    let started = Started::new(processes, child.id());
+    processes.submits(child.id(), output.try_clone().map_err(failed)?);
+    let status = tokio::time::timeout(ANSWER, child.wait()).await.ok().transpose().map_err(failed)?;
+    if status.is_none() {
+        drop(started.end(&mut child).await);
+    }
+    let text = whole_text(&output).map_err(failed)?;
+    if let Some(job) = job_number(&text) {
+        processes.add_job(&job.to_string());
+    }
+    started.over();
+    match status {
+        None => Err(without_answer(program)),
+        Some(status) if status.success() => Ok(text),
+        Some(_) => Err(failed_with(program, &whole_text(&errors).map_err(failed)?)),
+    }
 }
 
 /// An earlier report stays until the job begins.
@@ -114,7 +143,7 @@ fn command(node: &SlurmNode, limits: Limits, log: &Utf8Path, words: &[String]) -
         "--parsable",
     ]);
     // What a site needs comes last and counts.
-    command.args(words).stdin(Stdio::piped());
+    command.args(words);
     outside_of_a_job(&mut command);
     command
 }
@@ -122,15 +151,6 @@ fn command(node: &SlurmNode, limits: Limits, log: &Utf8Path, words: &[String]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn number_of_a_job_is_read_with_and_without_its_cluster() {
-        for (text, job) in
-            [("12\n", Some(12)), ("12;west\n", Some(12)), ("Submitted batch job 12", None), ("", None)]
-        {
-            assert_eq!(number(text), job, "{text}");
-        }
-    }
 
     #[test]
     fn earlier_report_stays_until_its_job_begins() {

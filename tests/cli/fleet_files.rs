@@ -1,0 +1,231 @@
+//! `verify FILE --on`: the file of an image on stand-in nodes, by the runtime that each of them has.
+
+use std::path::Path;
+
+use crate::assert_message;
+use crate::fake_nodes::FakeNodes;
+use crate::fleet::{ask, ask_about, assert_rows, json, rows, scene};
+use crate::program::Program;
+
+/// A file that begins as a squashfs does; returns its path.
+fn squashfs(program: &Program) -> String {
+    let path = program.path("torch.sqsh");
+    std::fs::write(&path, b"hsqs, and so on").expect("ours");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// The front of a SIF.
+fn sif(program: &Program) -> String {
+    let path = program.path("torch.sif");
+    let line = format!("{:\0<32}SIF_MAGIC\0", "#!/usr/bin/env run-singularity\n");
+    std::fs::write(&path, line).expect("ours");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// A call of a stand-in without what differs each time: the folder of the launcher and the number of the call.
+fn told(program: &Program, call: &str) -> String {
+    let folder = format!("{}/envforge-verify.", program.path("tmp").display());
+    let mut text = String::new();
+    let mut parts = call.split(&folder);
+    text += parts.next().unwrap_or_default();
+    for part in parts {
+        text += "WORK";
+        text += &part[6..];
+    }
+    match text.split_once("envforge-verify-") {
+        Some((before, after)) => format!("{before}NAME{}", &after[18..]),
+        None => text,
+    }
+}
+
+const VARIABLES: &str = "NCCL_SOCKET_IFNAME=lo XDG_CACHE_HOME=/tmp/.cache CUDA_CACHE_PATH=/tmp/.nv TRITON_CACHE_DIR=/tmp/.triton \
+                         TORCHINDUCTOR_CACHE_DIR=/tmp/.inductor";
+const AGENT: &str = "/envforge/agent full --json --expect /envforge/expect.txt";
+
+fn options(before: &str, variables: &str) -> String {
+    variables.split_whitespace().flat_map(|variable| [before, " ", variable, " "]).collect()
+}
+
+#[test]
+fn file_is_started_by_the_runtime_of_each_node_and_another_file_is_named() {
+    let (program, nodes) = scene();
+    nodes.idle(5, "");
+    for (node, runtime) in
+        [("node1", "apptainer"), ("node2", "enroot"), ("node4", "apptainer"), ("node5", "enroot")]
+    {
+        nodes.runtime(node, runtime);
+    }
+    nodes.fault("node4", "other-file");
+    nodes.fault("node5", "no-file");
+    let file = squashfs(&program);
+    // The path may be relative here; it is the whole one on nodes.
+    let run = ask_about(&program, "torch.sqsh", "slurm", &["--json"]);
+    let report = json(&run);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert_eq!(report["image"], format!("{file}@sha256:{}", sha256(&file)));
+    assert_rows(
+        &rows(&report),
+        &[
+            "node1: ok",
+            "node2: ok",
+            "node3: no-report watch the node, looking for a container runtime: error: ",
+            &format!(
+                "node4: no-report watch apptainer, reading the image's file: {file} is another file here, with the SHA-256 bbbbbbbb"
+            ),
+            &format!(
+                "node5: no-report watch enroot, reading the image's file: sha256sum: {file}: No such file"
+            ),
+        ],
+    );
+    let text = report.to_string();
+    assert!(text.contains("has none of: apptainer singularity pyxis enroot"), "{text}");
+    let runtimes: Vec<&str> = ["node1", "node2"]
+        .iter()
+        .filter_map(|name| {
+            report["nodes"].as_array()?.iter().find(|node| node["node"] == *name)?["runtime"].as_str()
+        })
+        .collect();
+    assert_eq!(runtimes, ["apptainer", "enroot"]);
+
+    let calls: Vec<String> = nodes
+        .calls("apptainer")
+        .iter()
+        .chain(&nodes.calls("enroot"))
+        .map(|call| told(&program, call))
+        .collect();
+    let linker = "LD_PRELOAD= LD_AUDIT= GLIBC_TUNABLES=";
+    let of_apptainer = options("--env", &format!("{VARIABLES} {linker}"));
+    let of_enroot = options(
+        "--env",
+        &format!("{VARIABLES} HOME=/tmp {linker} NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES"),
+    );
+    assert_eq!(
+        calls,
+        [
+            format!(
+                "node1 apptainer exec --nv {of_apptainer}--containall --cleanenv --net --network none --workdir WORK/scratch --pwd / \
+                 --bind WORK/carried:/envforge:ro {file} {AGENT}"
+            ),
+            format!("node2 enroot create --name NAME -- {file}"),
+            format!(
+                "node2 enroot start {of_enroot}--rc WORK/rc --mount WORK/scratch:/tmp:none:x-create=dir,rbind \
+                 --mount WORK/carried:/envforge:none:x-create=dir,rbind,ro -- NAME {AGENT}"
+            ),
+            "node2 enroot remove --force NAME".to_owned(),
+        ]
+    );
+    assert_nothing_left(&program, &nodes);
+}
+
+fn sha256(path: &str) -> String {
+    let output = std::process::Command::new("sha256sum").arg(path).output().expect("sha256sum");
+    String::from_utf8_lossy(&output.stdout)[..64].to_owned()
+}
+
+fn assert_nothing_left(program: &Program, nodes: &FakeNodes) {
+    let count = |folder: &Path, start: &str| {
+        let entries = std::fs::read_dir(folder).expect("ours").flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(start)).count()
+    };
+    assert_eq!(count(&program.path("tmp"), "envforge-verify"), 0);
+    assert_eq!(count(&program.path("nodes"), "unpacked"), 0, "{}", nodes.read("calls"));
+}
+
+/// A step inside of the job: nothing of the step around it holds for it.
+#[test]
+fn pyxis_starts_a_squashfs_as_a_step_of_the_job() {
+    let (program, nodes) = scene();
+    nodes.idle(2, "");
+    nodes.ordinary_user();
+    nodes.write("pyxis", "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n");
+    nodes.fault("node2", "failed");
+    let file = squashfs(&program);
+    let run = ask_about(&program, &file, "slurm", &["--json"]);
+    let report = json(&run);
+    assert_rows(&rows(&report), &["node1: ok", "node2: failed drain gemm-tf32-own: 3 elements differ"]);
+    assert_eq!(report["nodes"][0]["runtime"], "pyxis");
+    let calls: Vec<String> = nodes.calls("srun").iter().map(|call| told(&program, call)).collect();
+    let step = |node: &str, more: &str| {
+        format!(
+            "{node} srun --jobid=7 --overlap --nodes=1 --ntasks=1 --nodelist={node} --chdir=/ --cpu-bind=none --mpi=none --input=none \
+             --container-image={file} --container-readonly --no-container-mount-home --no-container-remap-root \
+             --no-container-entrypoint --container-workdir=/ {more}--container-mounts=WORK/carried:/envforge:ro,WORK/scratch:/tmp \
+             /usr/bin/env -u LD_PRELOAD -u LD_AUDIT -u GLIBC_TUNABLES HOME=/tmp {VARIABLES} {AGENT}"
+        )
+    };
+    for node in ["node1", "node2"] {
+        assert!(calls.contains(&step(node, "")), "{calls:#?}");
+    }
+    let environment = nodes.read("environment");
+    let has = |name: &str| environment.lines().any(|line| line.starts_with(name));
+    assert!(has("SLURMD_NODENAME=") && has("NVIDIA_VISIBLE_DEVICES=all"), "{environment}");
+    assert!(!has("SLURM_LABELIO") && !has("SLURM_STEP_GPUS") && !has("SLURM_JOB_ID"), "{environment}");
+    // A newer one gives the step a network of its own.
+    nodes.write("pyxis", "      --container-image=PATH\n      --container-unshare=NAMESPACES\n");
+    nodes.write("calls", "");
+    ask_about(&program, &file, "slurm:node1", &[]);
+    let calls: Vec<String> = nodes.calls("srun").iter().map(|call| told(&program, call)).collect();
+    assert!(calls.contains(&step("node1", "--container-unshare=net ")), "{calls:#?}");
+    assert_nothing_left(&program, &nodes);
+
+    // A SIF is no squashfs, and no image of a registry is given to it.
+    let run = ask_about(&program, &sif(&program), "slurm:node1", &[]);
+    assert!(run.stdout.contains("has none of: apptainer singularity"), "{}", run.stdout);
+    let run = ask(&program, "slurm:node1", &["--json"]);
+    assert_eq!(json(&run)["nodes"][0]["runtime"], "docker");
+}
+
+/// The file lies on the hosts alone, and root starts none.
+#[test]
+fn file_of_hosts_is_named_by_its_digest_and_started_by_no_root() {
+    let (program, nodes) = scene();
+    for host in ["h1", "h2"] {
+        nodes.fault(host, "ok");
+        nodes.runtime(host, "apptainer");
+    }
+    let file = sif(&program);
+    let named = format!("{file}@sha256:{}", sha256(&file));
+    let run = ask_about(&program, &named, "ssh:h[1-2]", &["--json"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(json(&run)["image"], named);
+    assert!(!run.stderr.contains("read "), "it is not read here: {}", run.stderr);
+    std::fs::write(program.path("nodes/node/id"), "#!/bin/sh\necho 0\n").expect("ours");
+    let run = ask_about(&program, &named, "ssh:h1", &[]);
+    assert_eq!(run.code, 3, "{}", run.stdout);
+    assert!(run.stdout.contains("ask as an ordinary user"), "{}", run.stdout);
+    let calls = nodes.calls("apptainer");
+    assert_eq!(calls.len(), 2, "{calls:#?}");
+}
+
+#[test]
+fn file_is_left_to_jobs_that_wait() {
+    let (program, nodes) = scene();
+    nodes.idle(1, "node2|gpu*|allocated|gpu:h200:2|||none\n");
+    nodes.runtime("node1", "apptainer");
+    nodes.runtime("node2", "apptainer");
+    nodes.fault("node2", "other-file");
+    let file = squashfs(&program);
+    let run = ask_about(&program, &file, "slurm", &["--as-they-free", "reports"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let merged = json(&program.run(&["verify", "--merge", "reports", "--json"]));
+    let other =
+        format!("node2: no-report watch apptainer, reading the image's file: {file} is another file here");
+    assert_rows(&rows(&merged), &["node1: ok", &other]);
+}
+
+#[test]
+fn file_that_no_node_could_start_is_refused_here() {
+    let (program, nodes) = scene();
+    nodes.idle(1, "");
+    std::fs::write(program.path("x.sif"), "#!/bin/sh\n").expect("ours");
+    let file = squashfs(&program);
+    for (name, more, says) in [
+        ("x.sif", &[][..], &["`x.sif` is neither a squashfs nor a SIF", "envforge export squashfs"][..]),
+        ("gone.sqsh", &[], &["cannot read image file `gone.sqsh`: ", "hint: if nodes alone have it"]),
+        ("gone.sqsh@sha256:12", &[], &["invalid SHA-256 `12` of `gone.sqsh`"]),
+        (&file, &["--attest", "--key", "x"], &["--attest requires an image in a registry, got the file"]),
+    ] {
+        assert_message(&ask_about(&program, name, "slurm", more), 2, says);
+    }
+    assert!(nodes.read("calls").is_empty(), "{}", nodes.read("calls"));
+}
