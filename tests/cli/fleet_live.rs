@@ -19,7 +19,7 @@ fn slow_scene(seconds: &str) -> (crate::program::Program, FakeNodes) {
 
 #[test]
 fn terminal_has_a_table_of_nodes_until_the_answer_stands() {
-    let (program, nodes) = slow_scene("2.5");
+    let (program, nodes) = slow_scene("5");
     nodes.fault("node2", "no-image");
     let screen = screen_of(program.command(&["verify", IMAGE, "--on", "slurm"]), 100, "", None);
     screen.is_clean();
@@ -44,7 +44,7 @@ fn interrupt_takes_the_table_away() {
     let (program, nodes) = slow_scene("0");
     nodes.fault("node1", "hang");
     let own = env!("CARGO_BIN_EXE_envforge");
-    let args = ["--foreground", "--signal=INT", "3", own, "verify", IMAGE, "--on", "slurm"];
+    let args = ["--foreground", "--signal=INT", "10", own, "verify", IMAGE, "--on", "slurm"];
     let screen = screen_of(program.command_of(Path::new("timeout"), &args), 100, "", None);
     screen.is_clean();
     let shown = String::from_utf8_lossy(&screen.bytes);
@@ -58,7 +58,7 @@ fn interrupt_takes_the_table_away() {
 
 #[test]
 fn log_has_plain_lines_that_name_what_is_outstanding() {
-    let (program, nodes) = slow_scene("5.5");
+    let (program, nodes) = slow_scene("11");
     nodes.fault("node2", "no-image");
     let run = ask(&program, "slurm", &[]);
     assert_eq!(run.code, 3, "{}", run.stderr);
