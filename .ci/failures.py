@@ -18,12 +18,12 @@ def sections(path):
         # `.ci/limited` says that nothing ends, and the last test that began is the one.
         if found := re.match(r"test (\S+) \.\.\.", line):
             began = found[1]
-        hangs = line.startswith("HANGS after") and f"{began}, which hangs"
+        hangs = line.startswith("HANGS after") and f"HANGS {began}"
         found = re.match(r"---- (.+) (?:stdout|stderr) ----$", line)
         if hangs or found or line in ("failures:", "successes:") or line.startswith(("test result:", "     Running ")):
             if name:
                 yield name, lines
-            name, lines = hangs or found and found[1], [line[:500]] if hangs else []
+            name, lines = hangs or found and f"FAILED {found[1]}", [line[:500]] if hangs else []
         elif name:
             lines.append(line[:500])
     if name:
@@ -35,4 +35,4 @@ for path in sys.argv[1:]:
         lines = [line for line in lines if line]
         if len(lines) > LINES:
             lines[LINES // 2 : -LINES // 2] = [f"[{len(lines) - LINES} lines more in {path}]"]
-        print(f"\nFAILED {name}", *lines, sep="\n  ")
+        print(f"\n{name}", *lines, sep="\n  ")
