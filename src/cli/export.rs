@@ -65,6 +65,15 @@ Examples:
   apptainer run --nv ./torch.sif python train.py       start it, without root
   envforge export sif ./old.sif --compression gzip     for a site whose kernel or squashfuse lacks zstd";
 
+const NFD_EXAMPLES: &str = "\
+Examples:
+  envforge export nfd compatibility.yaml               the current project's lock
+  envforge export nfd pytorch-cuda:2.8-cu128 torch.yaml
+  nfd compat validate-node --image reg.example.com/torch:2.8
+
+The first lines of the file say how `oras` attaches it to the image in its registry. Nodes need
+NVIDIA's GPU feature discovery. The format is experimental (v1alpha1).";
+
 const PYLOCK_EXAMPLES: &str = "\
 Examples:
   envforge export pylock pylock.toml                   Python packages of the current project's lock
@@ -108,9 +117,12 @@ pub enum ExportCommand {
     /// Write a kustomize base for Kubernetes: a Job, a JupyterLab, and the checks of a node, on nodes whose GPUs and driver run the image.
     #[command(after_help = KUBERNETES_EXAMPLES)]
     Kubernetes(PushedArgs),
+    /// Write the GPUs and drivers that run the image, as an image compatibility artifact of Node Feature Discovery. Asks no engine.
+    #[command(after_help = NFD_EXAMPLES)]
+    Nfd(LockFileArgs),
     /// Write the Python packages of a lock file as pylock.toml (PEP 751), for pip, uv and scanners. Asks no engine.
     #[command(after_help = PYLOCK_EXAMPLES)]
-    Pylock(PylockArgs),
+    Pylock(LockFileArgs),
     /// Write a policy for Kubernetes: pods start only with images that are proven on a GPU by a key.
     #[command(after_help = POLICY_EXAMPLES)]
     Policy(PolicyArgs),
@@ -166,13 +178,13 @@ pub struct PushedArgs {
     pub image: String,
 }
 
-/// Arguments of `export pylock`.
+/// Arguments of `export pylock` and `export nfd`: a lock becomes one file.
 #[derive(Debug, Clone, Args)]
 #[command(allow_missing_positional = true)]
-pub struct PylockArgs {
+pub struct LockFileArgs {
     /// Spec whose lock file is exported: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     pub spec: Option<String>,
-    /// Output file, `pylock.toml` or `pylock.NAME.toml`; must not exist unless --force.
+    /// Output file (a pylock is `pylock.toml` or `pylock.NAME.toml`); must not exist unless --force.
     #[arg(value_name = "FILE")]
     pub file: Utf8PathBuf,
     /// Replace FILE if it exists.
@@ -295,7 +307,7 @@ impl DockerfileArgs {
     }
 }
 
-impl PylockArgs {
+impl LockFileArgs {
     fn into_files(self) -> FilesArgs {
         let Self { spec, file, force, lockfile, parts, project, target } = self;
         let source = LockSource { lockfile, ..LockSource::default() };
@@ -317,6 +329,7 @@ impl From<ExportCommand> for request::Command {
                 (ExportFormat::Dockerfile, FilesArgs { export, image: None })
             }
             ExportCommand::Pylock(args) => (ExportFormat::Pylock, args.into_files()),
+            ExportCommand::Nfd(args) => (ExportFormat::Nfd, args.into_files()),
             ExportCommand::Compose(args) => (ExportFormat::Compose, args),
             ExportCommand::Devcontainer(args) => (ExportFormat::Devcontainer, args),
             ExportCommand::Apptainer(args) => (ExportFormat::Apptainer, args),

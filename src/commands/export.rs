@@ -8,6 +8,7 @@ use crate::model::export::cluster;
 use crate::model::export::compose::compose as compose_text;
 use crate::model::export::devcontainer::{IMAGE_FOLDER, devcontainer as devcontainer_json};
 use crate::model::export::kubernetes::kubernetes as kubernetes_files;
+use crate::model::export::nfd::compatibility;
 use crate::model::export::project_code::CODE_FOLDER;
 use crate::model::image::plan::{BaseSource, BuildPlan, name};
 use crate::model::image_ref::ImageRef;
@@ -20,9 +21,10 @@ use crate::store::write_atomically;
 use crate::workflow::check_container::agent_call;
 use crate::workflow::error::CommandError;
 use crate::workflow::export_context::{
-    Described, Exported, ExportedCode, MARK, NotEmpty, check_empty, check_no_link, described, exported,
-    pushed, write_code,
+    Described, Exported, ExportedCode, MARK, NotEmpty, RequestedLock, check_empty, check_no_link, described,
+    exported, pushed, requested_lock, write_code,
 };
+use crate::workflow::export_file::check_target;
 
 const APPTAINER_README: &str = "\
 Build it in this directory, as root or with `--fakeroot`: `apptainer build image.sif image.def`.
@@ -121,6 +123,17 @@ pub(super) fn kubernetes(args: &request::Export, settings: &Settings) -> Result<
     write_atomically(&dir.join("README.md"), KUBERNETES_README.as_bytes())?;
     write_atomically(&dir.join(MARK), format!("{}\n", lock.hash()).as_bytes())?;
     Printer.text(dir.as_str());
+    Ok(Exit::Done)
+}
+
+/// The GPUs and drivers that run the image, for Node Feature Discovery. Asks no engine.
+pub(super) fn nfd(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
+    let file = settings.paths.current_dir.join(&args.dir);
+    check_target(&file, args.force)?;
+    let RequestedLock { lock, .. } = requested_lock(args, settings)?;
+    let text = compatibility(&lock, Matrix::current()).ok_or_else(|| NoNode { name: name(&lock) })?;
+    write_atomically(&file, text.as_bytes())?;
+    Printer.text(file.as_str());
     Ok(Exit::Done)
 }
 

@@ -138,6 +138,7 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
             ExportFormat::Apptainer => until_interrupted(export::apptainer(&request, settings), output)?,
             ExportFormat::Slurm => until_interrupted(export::slurm(&request, settings), output)?,
             ExportFormat::Kubernetes => export::kubernetes(&request, settings)?,
+            ExportFormat::Nfd => export::nfd(&request, settings)?,
             ExportFormat::Pylock => {
                 until_interrupted(export_pylock::export_pylock(&request, settings), output)?
             }

@@ -160,6 +160,28 @@ fn kubernetes_base_names_the_image_and_the_nodes_that_run_it() {
     assert!(!program.path("other").exists());
 }
 
+/// The lock alone says it; no engine and no registry is asked.
+#[test]
+fn nfd_file_names_the_gpus_and_drivers_that_run_the_image() {
+    let program = project();
+    let run = program.run(&["export", "nfd", "nfd.yaml"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let text = std::fs::read_to_string(program.path("nfd.yaml")).expect("written");
+    for part in [
+        "\nversion: v1alpha1\n",
+        "feature: local.label",
+        "nvidia.com/gpu.compute.major: {op: In, value: [\"9\"]}",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing: {text}");
+    }
+    assert!(
+        text.contains("\n# oras attach --artifact-type application/vnd.nfd.image-compatibility.v1alpha1 "),
+        "{text}"
+    );
+    assert_message(&program.run(&["export", "nfd", "nfd.yaml"]), 2, &["already exists"]);
+    assert_eq!(program.run(&["export", "nfd", "nfd.yaml", "--force"]).code, 0);
+}
+
 /// The schema of Kubernetes, which `kubectl` alone cannot check without a cluster.
 #[test]
 #[ignore = "by hand: needs kubernetes-validate of the Python index as KUBERNETES_VALIDATE"]

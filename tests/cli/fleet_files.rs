@@ -228,4 +228,6 @@ fn file_that_no_node_could_start_is_refused_here() {
         assert_message(&ask_about(&program, name, "slurm", more), 2, says);
     }
     assert!(nodes.read("calls").is_empty(), "{}", nodes.read("calls"));
+    let here = program.run(&["verify", "torch.sqsh"]);
+    assert_message(&here, 2, &["`torch.sqsh` is a file, which no engine starts", "--on ssh:HOST"]);
 }

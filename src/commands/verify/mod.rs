@@ -26,6 +26,7 @@ use crate::workflow::build_request::CodeRequest;
 use crate::workflow::check::{CheckTarget, ProjectSource, check, mounted_project};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::{EvidenceError, attach, signing_key};
+use crate::workflow::fleet::{FleetError, is_image_file};
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::{Named, short_id};
@@ -44,6 +45,10 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     }
     if !args.fleet.merge.is_empty() {
         return nodes::merge_files(args, settings);
+    }
+    let is_here = |name: &&String| is_image_file(name) && settings.paths.current_dir.join(name).is_file();
+    if let Some(file) = args.images.iter().find(is_here) {
+        return Err(FleetError::FileHere { file: file.clone() }.into());
     }
     if let Some(image) = args.images.first()
         && let Some(option) = args.project.option()

@@ -105,7 +105,7 @@ fn quantity(size: &str) -> String {
 }
 
 /// A value as YAML, every line after that many blanks: block style, and a line for what holds words alone.
-fn yaml(value: &Value, indent: usize) -> String {
+pub(super) fn yaml(value: &Value, indent: usize) -> String {
     let mut out = String::new();
     write_yaml(&mut out, value, indent);
     out.trim_end_matches('\n').to_owned()

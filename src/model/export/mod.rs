@@ -4,6 +4,7 @@ pub mod cluster;
 pub mod compose;
 pub(crate) mod devcontainer;
 pub mod kubernetes;
+pub mod nfd;
 pub mod node_affinity;
 pub mod policy;
 pub(crate) mod project_code;

@@ -14,7 +14,7 @@ use crate::model::file_compression::FileCompression;
 pub struct Export {
     /// What to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
     pub spec: Option<String>,
-    /// The folder to write, or the file of a pylock; must be empty or absent, unless --force.
+    /// The folder to write, or the one file; must be empty or absent, unless --force.
     pub dir: Utf8PathBuf,
     /// Overwrite what an earlier export left in DIR.
     pub force: bool,
@@ -112,4 +112,6 @@ pub enum ExportFormat {
     Kubernetes,
     /// A pylock.toml.
     Pylock,
+    /// The GPUs and drivers for Node Feature Discovery.
+    Nfd,
 }

@@ -23,6 +23,12 @@ pub enum FleetError {
         /// Why.
         cause: std::io::Error,
     },
+    /// This machine's engine starts no file.
+    #[error("`{file}` is a file, which no engine starts: verify it on nodes with --on")]
+    FileHere {
+        /// Its path.
+        file: String,
+    },
     /// No runtime starts such a file.
     #[error("`{file}` is neither a squashfs nor a SIF")]
     FileKind {
@@ -111,6 +117,7 @@ impl Failure for FleetError {
         match self {
             Self::NoDigest { .. }
             | Self::ImageFile { .. }
+            | Self::FileHere { .. }
             | Self::FileKind { .. }
             | Self::FileDigest { .. }
             | Self::NoRegistry { .. }
@@ -133,6 +140,9 @@ impl Failure for FleetError {
             Self::ImageFile { file, .. } => vec![format!(
                 "if nodes alone have it, name its SHA-256: `{file}@sha256:…`, as `sha256sum` prints it there"
             )],
+            Self::FileHere { file } => {
+                vec![format!("`envforge verify {file} --on slurm`, or `--on ssh:HOST` where Apptainer is")]
+            }
             Self::FileKind { .. } => {
                 one("`envforge export squashfs IMAGE FILE.sqsh` and `export sif IMAGE FILE.sif` write one")
             }

@@ -22,5 +22,5 @@ pub(crate) use read_reports::{judged, read_reports};
 pub(crate) use signed::Signed;
 pub(crate) use slurm::{Answer, ask_slurm};
 pub(crate) use ssh::{ask_ssh, hosts_of};
-pub(crate) use subject::{NodeFile, Subject};
+pub(crate) use subject::{NodeFile, Subject, is_image_file};
 pub(crate) use submit::{Job, submit_jobs};

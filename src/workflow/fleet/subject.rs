@@ -90,6 +90,11 @@ fn is_file(name: &str) -> bool {
     ["/", "./", "../"].iter().any(|start| name.starts_with(start)) || kind_by_name(name).is_some()
 }
 
+/// Whether a name is that of a squashfs or a SIF.
+pub(crate) fn is_image_file(name: &str) -> bool {
+    kind_by_name(name).is_some()
+}
+
 fn kind_by_name(name: &str) -> Option<FileKind> {
     let name = name.to_ascii_lowercase();
     ENDS.iter().find(|(end, _)| name.ends_with(end)).map(|(_, kind)| *kind)
