@@ -63,12 +63,12 @@ pub(super) fn show(args: &request::CompatShow, settings: &Settings) -> Exit {
     let rows = matrix.rows();
     let found: Vec<_> = rows.iter().filter(|row| row.label().to_lowercase().starts_with(&wanted)).collect();
     if settings.output.json {
-        let row = |row: &&&dyn crate::model::compat::Row| json!({ "row": row.label(), "file": row.file(), "fields": row.fields() });
+        let row = |row: &&&dyn crate::model::compat::Row| json!({ "row": row.label(), "file": matrix.file_of(**row), "fields": row.fields() });
         let rows: Vec<_> = found.iter().map(row).collect();
         Printer.json(&json!({ "schema": 1, "edition": matrix.edition, "rows": rows }));
     } else {
         for row in &found {
-            Printer.text(&format!("{}: {}\n{}", row.file(), row.label(), row.fields()));
+            Printer.text(&format!("{}: {}\n{}", matrix.file_of(**row), row.label(), row.fields()));
         }
     }
     if found.is_empty() {

@@ -65,8 +65,8 @@ pub(crate) fn with_settings(
     for text in &settings.warnings {
         reporter(settings.output).report(Event::Warning { text: text.clone() });
     }
-    if reads_matrix {
-        matrix_override::apply_override(&settings);
+    if reads_matrix && let Err(error) = matrix_override::apply_override(&settings) {
+        return fail(&error, settings.output.color);
     }
     let exit = match verb(&settings) {
         Ok(exit) => exit,

@@ -209,6 +209,9 @@ pub struct Stack {
     pub status: Status,
     /// Whether upstream or the row calls it experimental.
     pub experimental: bool,
+    /// Whether the variant is a row of this machine's own file, not of the matrix.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
     /// The licence of the product, if it restricts whom the image may be passed on to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub licence: Option<String>,

@@ -10,6 +10,7 @@ use super::configured_index::ConfiguredIndex;
 use super::engine::EngineConfig;
 use super::error::SettingsError;
 use super::index::IndexConfig;
+use super::matrix::MatrixConfig;
 use super::mirrors::MirrorConfig;
 use super::named::{NamedIndexes, SecretSource};
 use super::network::NetworkConfig;
@@ -59,6 +60,9 @@ pub struct Config {
     /// Rules that hold for every call.
     #[serde(default)]
     pub policy: PolicyConfig,
+    /// The compatibility matrix.
+    #[serde(default)]
+    pub matrix: MatrixConfig,
     /// The file of each key that is set.
     #[serde(skip)]
     pub origins: Origins,

@@ -61,6 +61,14 @@ pub enum SettingsError {
     /// What is done with the layers of a repository that is not set.
     #[error("`[registry] layers-write` requires `[registry] layers` (ENVFORGE_LAYERS)")]
     LayersOfNoRepository,
+    /// A matrix without its hash, or a hash without its matrix.
+    #[error("`[matrix] {present}` requires `[matrix] {missing}`")]
+    MatrixWithout {
+        /// The key that is missing.
+        missing: &'static str,
+        /// The one that is set.
+        present: &'static str,
+    },
     /// Neither HOME nor the folders that replace it are set.
     #[error("home directory not found: `HOME` is not set")]
     NoHome,
@@ -93,6 +101,9 @@ impl Failure for SettingsError {
             }
             Self::LayersOfNoRepository => {
                 vec!["set the repository, such as ENVFORGE_LAYERS=registry.example.com/team/layers".into()]
+            }
+            Self::MatrixWithout { .. } => {
+                vec!["set both: `file = \"/path/matrix.tar\"` and what `sha256sum` prints of it".into()]
             }
             Self::NoHome => vec!["set HOME, or ENVFORGE_CACHE_DIR, ENVFORGE_STATE_DIR and --config".into()],
         }

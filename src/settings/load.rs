@@ -10,6 +10,7 @@ use super::environment::Environment;
 use super::error::SettingsError;
 use super::image_registry::RegistrySettings;
 use super::index::PackageIndexes;
+use super::matrix::MatrixSettings;
 use super::mirrors::MirrorConfig;
 use super::named::{NamedSecret, secrets};
 use super::network::NetworkSettings;
@@ -55,6 +56,8 @@ pub struct Settings {
     pub trust: TrustConfig,
     /// Rules that hold for every call.
     pub policy: PolicyConfig,
+    /// The matrix that the configuration names.
+    pub matrix: MatrixSettings,
     /// The file of each key of the configuration that is set.
     pub origins: Origins,
     /// What was found wrong in the configuration and does no harm, each in a line.
@@ -111,6 +114,7 @@ impl Settings {
             target: TargetOverrides::of(&environment),
             trust: config.trust,
             policy: config.policy,
+            matrix: MatrixSettings::of(config.matrix)?,
             origins: config.origins,
             warnings: Vec::new(),
             environment,

@@ -6,6 +6,8 @@ use secrecy::ExposeSecret as _;
 use crate::host::{self, HostFinding, Severity};
 use crate::model::address::Address;
 use crate::model::byte_size::gigabytes;
+use crate::model::compat::Matrix;
+use crate::model::counted::counted;
 use crate::model::index_address::IndexAddress;
 use crate::settings::{NamedSecret, ProvenOn, SITE_FILE, Settings, UnknownStacks};
 use crate::store::Store;
@@ -109,6 +111,15 @@ fn files(settings: &Settings) -> Vec<HostFinding> {
         ok("configuration", format!("configuration of {what}: {file}{is_there}"))
     };
     let mut all = vec![shown("this site", SITE_FILE.into()), shown("the user", &settings.paths.config_file)];
+    let edition = &Matrix::current().edition;
+    if let Some((file, _)) = &settings.matrix.file {
+        all.push(of("matrix.file", "matrix", format!("matrix {edition}: {file}")));
+    }
+    if let Some(file) = &settings.matrix.local {
+        let rows = Matrix::current().local.as_ref().map_or(0, |local| local.rows.len());
+        let text = format!("matrix {edition}: {} of {file}", counted(rows, "row"));
+        all.push(of("matrix.local", "matrix", text));
+    }
     if let Some(required) = &settings.policy.require_evidence {
         let on = if required.gpu() == ProvenOn::Here { "this machine's GPUs" } else { "a GPU" };
         let text = format!(

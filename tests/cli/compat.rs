@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::matrix::matrix_archive;
 use crate::program::{Program, Run};
-use crate::{AMBIENT, envforge, maintain, program};
+use crate::{AMBIENT, assert_message, envforge, maintain, program};
 
 #[test]
 fn built_in_matrix_and_its_files_have_no_faults() {
@@ -185,4 +185,86 @@ fn matrix_archive_requires_its_hash_and_no_faults() {
     assert!(said.contains("installed by another envforge version") && said.contains("--builtin"), "{said}");
     assert_eq!(program.run(&["compat", "use", "--builtin"]).code, 0);
     assert_eq!(in_force(), (own, String::new()));
+}
+
+/// The row of torch 2.8.0+cu128 in another version, as a file of a team's own.
+fn local_file(program: &Program, name: &str, version: &str) -> String {
+    let shown = program.run(&["compat", "show", "variant pytorch 2.8.0 cu128 x86_64", "--json"]);
+    let shown: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let fields = shown["rows"][0]["fields"].as_str().expect("a text");
+    let fields = fields.replacen("version = \"2.8.0\"", &format!("version = \"{version}\""), 1);
+    let fields = fields.replace("[companions]", "[variant.companions]");
+    let text = format!("schema = 1\nchecked = \"2026-11-20\"\n[[variant]]\n{fields}");
+    std::fs::write(program.path(name), text).expect("a file of ours");
+    program.path(name).to_string_lossy().into_owned()
+}
+
+fn configure(program: &Program, text: &str) {
+    let folder = program.path("home/.config/envforge");
+    std::fs::create_dir_all(&folder).expect("ours");
+    std::fs::write(folder.join("config.toml"), text).expect("ours");
+}
+
+#[test]
+fn configured_matrix_replaces_the_built_in_one_by_its_hash() {
+    let program = Program::new(&AMBIENT).with("DOCKER_HOST", "unix:///nonexistent.sock");
+    let pytorch =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/compat/pytorch.toml")).expect("a file");
+    let hash = matrix_archive(&program, "site.tar", &[("pytorch.toml", &format!("{pytorch}\n# a site's\n"))]);
+    let file = program.path("site.tar").to_string_lossy().into_owned();
+    let lint = || program.run(&["compat", "lint"]);
+    let built_in = lint().stdout;
+    configure(&program, &format!("[matrix]\nfile = '{file}'\nsha256 = '{hash}'\n"));
+    let first = lint();
+    assert!(first.code == 0 && first.stdout != built_in && first.stderr.is_empty(), "{first:?}");
+    // What was kept of it is read the next time, and is the same.
+    assert!(program.path("state/configured-matrix").is_file());
+    assert_eq!(lint().stdout, first.stdout);
+    let doctor = program.run(&["doctor", "-v"]).stdout.replace("\n         ", " ");
+    let edition = first.stdout.split(&[' ', ':'][..]).nth(1).expect("an edition");
+    assert!(doctor.contains(&format!("matrix {edition}: {file}")), "{doctor}");
+    let used = program.run(&["compat", "use", &file, "--sha256", &hash]);
+    assert_message(&used, 2, &["`compat use` has no effect", "sets `[matrix] file`", &file]);
+    // Another file under the name, whatever was kept.
+    let other = "0".repeat(64);
+    configure(&program, &format!("[matrix]\nfile = '{file}'\nsha256 = '{other}'\n"));
+    assert_message(&lint(), 2, &["SHA-256 mismatch", &file, &hash, &other]);
+    configure(&program, &format!("[matrix]\nfile = '{file}'\n"));
+    assert_message(&lint(), 2, &["`[matrix] file` requires `[matrix] sha256`"]);
+}
+
+#[test]
+fn local_row_is_chosen_by_its_label_and_marked() {
+    let program = Program::new(&AMBIENT).with("DOCKER_HOST", "unix:///nonexistent.sock");
+    let file = local_file(&program, "local.toml", "2.8.0+corp1");
+    let plan = |spec: &str| program.run(&["plan", spec, "--gpu", "sm_90", "--driver", "580", "--json"]);
+    let unknown = plan("pytorch-cuda:2.8.0+corp1");
+    assert_eq!(unknown.code, 1, "not in the built-in matrix: {unknown:?}");
+    let public = plan("pytorch-cuda:2.8");
+    configure(&program, &format!("[matrix]\nlocal = '{file}'\n"));
+    let json = |run: &Run| serde_json::from_str::<Value>(&run.stdout).expect("JSON");
+    // Kept the second time.
+    for _ in 0..2 {
+        let own = plan("pytorch-cuda:2.8+corp1");
+        assert_eq!(own.code, 0, "{own:?}");
+        let own = json(&own);
+        assert_eq!(own["local"], true);
+        assert_eq!(own["stack"]["framework"]["version"], "2.8.0+corp1");
+        assert_eq!(own["name"], "pytorch-cuda:2.8.0+corp1-cu128-py3.11");
+    }
+    let text = program.run(&["plan", "pytorch-cuda:2.8.0+corp1-cu128", "--gpu", "sm_90", "--driver", "580"]);
+    assert!(text.stdout.contains("2.8.0+corp1 (the default package index, local)"), "{}", text.stdout);
+    // Without its label nothing changes.
+    let same = json(&plan("pytorch-cuda:2.8"));
+    assert_eq!((&same["name"], &same["local"]), (&json(&public)["name"], &Value::Null));
+    let doctor = program.run(&["doctor", "-v"]).stdout.replace("\n         ", " ");
+    assert!(doctor.contains(&format!("1 row of {file}")), "{doctor}");
+    let shown = program.run(&["compat", "show", "variant pytorch 2.8.0+corp1"]);
+    assert!(shown.stdout.starts_with(&file), "{}", shown.stdout);
+
+    let twice = local_file(&program, "twice.toml", "2.8.0");
+    configure(&program, &format!("[matrix]\nlocal = '{twice}'\n"));
+    let both =
+        ["variant pytorch 2.8.0 cu128 x86_64", &twice, "pytorch.toml: variant pytorch 2.8.0 cu128 x86_64"];
+    assert_message(&plan("pytorch-cuda:2.8"), 2, &both);
 }

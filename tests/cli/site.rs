@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::evidence::{Place, with_driver};
+use crate::matrix::matrix_archive;
 use crate::memory_registry::Habits;
 use crate::program::{Program, Run};
 use crate::verify::{H200, lock, report};
@@ -113,6 +114,26 @@ fn rules_of_a_site_are_tightened_never_loosened() {
     program.set("HOME", "/nonexistent");
     program.set("XDG_CONFIG_HOME", "/nonexistent");
     refused(&site.run(&program, &plan));
+}
+
+#[test]
+#[ignore = "needs a mount namespace"]
+fn matrix_of_a_site_is_every_users() {
+    let program = program().with("DOCKER_HOST", "unix:///nonexistent.sock");
+    let site = Site::new(&program);
+    let hash =
+        matrix_archive(&program, "matrix.tar", &[("extra.toml", "schema = 1\nchecked = \"2030-01-02\"\n")]);
+    std::fs::copy(program.path("matrix.tar"), site.etc.join("envforge/matrix.tar")).expect("ours");
+    let file = "/etc/envforge/matrix.tar";
+    site.says(&format!("[matrix]\nfile = '{file}'\nsha256 = '{hash}'\n"));
+    user_file(&program, "[mirrors]\ndebian = 'http://user.test/debian'\n");
+    let lint = site.run(&program, &["compat", "lint"]);
+    assert!(lint.code == 0 && lint.stdout.starts_with("matrix 2030-01-02."), "{lint:?}");
+    let doctor = site.run(&program, &["doctor", "-v"]).stdout.replace("\n         ", " ");
+    assert!(doctor.contains(&format!("{file} (from /etc/envforge/config.toml)")), "{doctor}");
+    std::fs::write(site.etc.join("envforge/matrix.tar"), "another").expect("ours");
+    let says = ["SHA-256 mismatch", file, &hash];
+    assert_message(&site.run(&program, &["plan", "pytorch-cuda:2.8"]), 2, &says);
 }
 
 /// A site that lists the projects leaves nobody the question.

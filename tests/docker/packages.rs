@@ -217,6 +217,7 @@ fn stack(version: &str, cuda: &str, channel: Channel, companions: [(&str, &str);
         channel,
         status: Status::Stable,
         experimental: false,
+        local: false,
         licence: None,
         base: "debian:12".to_owned(),
         suite: "bookworm".to_owned(),

@@ -34,7 +34,7 @@ impl VariantQuery<'_> {
             wanted.major == row.cuda.major && (wanted.minor.is_none() || wanted.minor == row.cuda.minor)
         };
         row.framework == self.framework
-            && self.version.is_none_or(|prefix| row.version.starts_with(prefix))
+            && self.version.is_none_or(|prefix| row.version.is_meant_by(prefix))
             && self.cuda.is_none_or(cuda)
             && self.machine.is_none_or(|machine| machine == row.machine)
     }
@@ -212,10 +212,11 @@ impl Matrix {
 
     /// Returns the NumPy limit of this framework version, if known.
     pub fn numpy_limit(&self, framework: &str, version: &FrameworkVersion) -> Option<&NumpyLimit> {
+        let version = version.public();
         self.numpy_limits.iter().find(|row| {
             row.framework == framework
-                && row.first.as_ref().is_none_or(|first| first <= version)
-                && row.last.as_ref().is_none_or(|last| version <= last)
+                && row.first.as_ref().is_none_or(|first| *first <= version)
+                && row.last.as_ref().is_none_or(|last| version <= *last)
         })
     }
 }

@@ -66,6 +66,28 @@ pub enum CompatError {
         /// The source key.
         key: String,
     },
+    /// A machine's own file has a row that the matrix has.
+    #[error(
+        "{row} of `{file}` contradicts matrix {edition}, which has {known}: a local file adds rows, it replaces none"
+    )]
+    LocalContradicts {
+        /// The machine's file.
+        file: String,
+        /// Its row.
+        row: String,
+        /// The matrix's row, with its file.
+        known: String,
+        /// The matrix.
+        edition: String,
+    },
+    /// A machine's own file has another table than variants.
+    #[error("{row} of `{file}`: a local file adds `[[variant]]` rows only")]
+    LocalTable {
+        /// The machine's file.
+        file: String,
+        /// The row.
+        row: String,
+    },
     /// Rows contradict each other or refer to missing rows.
     #[error("{} in the compatibility matrix:\n{}", counted(faults.len(), "fault"), lines(faults))]
     Faulty {
@@ -81,6 +103,8 @@ impl Failure for CompatError {
             | Self::Schema { .. }
             | Self::Version(_)
             | Self::UnknownSource { .. }
+            | Self::LocalContradicts { .. }
+            | Self::LocalTable { .. }
             | Self::Faulty { .. } => Exit::Usage,
         }
     }
@@ -89,6 +113,12 @@ impl Failure for CompatError {
         match self {
             Self::Malformed { .. } | Self::Faulty { .. } => {
                 vec!["see compat/README.md for the fields of each table".to_owned()]
+            }
+            Self::LocalContradicts { .. } => {
+                vec!["give the build a version of its own, such as `2.8.0+corp1`".to_owned()]
+            }
+            Self::LocalTable { .. } => {
+                vec!["put other facts into a whole matrix, `[matrix] file`".to_owned()]
             }
             Self::Schema { .. } => vec!["use compat files of the same envforge release".to_owned()],
             Self::Version(unmet) => vec![unmet.hint()],

@@ -4,7 +4,7 @@
 //! rules are in `resolve`. This file is also compiled into `build.rs`, which parses the TOML into [`Matrix`].
 //! Every row carries its `source`; an absent fact is `None`, never a guess.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +95,17 @@ pub struct Matrix {
     pub implied_frameworks: Vec<ImpliedFramework>,
     /// The same as variants, for the rules: derived, see `from_source.rs`.
     pub source_variants: Vec<Variant>,
+    /// What this machine's own file added.
+    pub local: Option<LocalRows>,
+}
+
+/// The rows that a machine's own file adds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LocalRows {
+    /// The file.
+    pub file: String,
+    /// Their labels.
+    pub rows: BTreeSet<String>,
 }
 
 /// The name of a package in conda's channels, and on the package index.

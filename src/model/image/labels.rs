@@ -19,7 +19,8 @@ pub const UNVERIFIED: &str = "-unverified";
 /// The name of a lock's image.
 pub fn name(lock: &Lock) -> String {
     match &lock.added.project {
-        None if lock.added.is_empty() => lock.stack.name.clone(),
+        // A tag has no `+`.
+        None if lock.added.is_empty() => lock.stack.name.replace('+', "-"),
         project => {
             let project = project.as_ref().unwrap_or(&lock.stack.product);
             format!("envforge/{project}:{}", &lock.hash()[..12])

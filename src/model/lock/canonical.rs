@@ -4,7 +4,7 @@
 //!
 //! 1. Read the lock file as TOML and turn it into JSON.
 //! 2. Remove `records`, `base.content`, `base.image`, `wheels[].index-name`, and of `stack`: `name`, `glibc`, `status`, `experimental`,
-//!    `licence`, `requires`, `shared`, `matrix`, `reasons`, `forward_compat.source`, `source_build.job_memory_gb`, `source_build.time` and
+//!    `local`, `licence`, `requires`, `shared`, `matrix`, `reasons`, `forward_compat.source`, `source_build.job_memory_gb`, `source_build.time` and
 //!    `source_build.experimental`.
 //! 3. Remove every member whose value is null, an empty array or an empty object, from the inside out.
 //! 4. Write it without white space, the members of each object sorted by the UTF-8 bytes of their names, numbers as

@@ -80,6 +80,7 @@ impl<'a> StackChoice<'a> {
             channel,
             status: _,
             experimental: _,
+            local: _,
             licence: _,
             base,
             suite,

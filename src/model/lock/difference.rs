@@ -220,6 +220,7 @@ mod tests {
             stack.name = "another spelling".to_owned();
             stack.requires.gpu.clear();
             stack.experimental = true;
+            stack.local = true;
             stack.licence = Some("none".to_owned());
             stack.glibc = "2.31".parse().unwrap();
         });

@@ -38,6 +38,7 @@ pub(crate) fn stack() -> Stack {
         channel: Channel::Default,
         status: Status::Stable,
         experimental: false,
+        local: false,
         licence: None,
         base: "debian:12".to_owned(),
         suite: "bookworm".to_owned(),

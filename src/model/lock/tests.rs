@@ -100,6 +100,7 @@ fn canonical_form_follows_from_the_lock_file_as_documented() {
             "/stack/glibc",
             "/stack/status",
             "/stack/experimental",
+            "/stack/local",
             "/stack/licence",
             "/stack/requires",
             "/stack/matrix",

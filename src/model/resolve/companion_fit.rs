@@ -49,7 +49,7 @@ impl Surroundings {
         });
         let compared = matrix.coupled_releases.iter().filter(|row| row.place == WheelPlace::Default);
         Some(Self {
-            torch,
+            torch: torch.public(),
             cuda: stack.cuda,
             python: stack.python,
             machine: stack.machine,

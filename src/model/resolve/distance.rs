@@ -40,7 +40,7 @@ impl<'a> DistanceMetric<'a> {
     pub(super) fn new(question: &ResolveRequest<'a>, product: &Product) -> Self {
         let all = all_versions(question, product);
         let asked = question.spec.version.as_ref();
-        let covered = asked.and_then(|asked| all.iter().copied().find(|version| version.starts_with(asked)));
+        let covered = asked.and_then(|asked| all.iter().copied().find(|version| version.is_meant_by(asked)));
         let mut lines: Vec<_> = all.iter().map(|version| line(version)).collect();
         lines.dedup();
         let rows = question.matrix.variants.iter().filter(|row| row.framework == product.framework);

@@ -106,7 +106,7 @@ pub(super) fn published<'a>(
 }
 
 fn covers(spec: &Spec, row: &Variant) -> bool {
-    spec.version.as_ref().is_none_or(|version| row.version.starts_with(version) || row.version == *version)
+    spec.version.as_ref().is_none_or(|version| row.version.is_meant_by(version))
         && spec.cuda.map_or(row.verified, |request| request.covers(row.cuda, &row.toolkit))
         && spec.python.is_none_or(|python| row.python.contains(&python))
 }

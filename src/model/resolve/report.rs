@@ -39,6 +39,9 @@ pub struct PlanReport {
     pub channel: Option<Channel>,
     /// Whether the variant is experimental upstream.
     pub experimental: bool,
+    /// Whether the variant is a row of this machine's own file, not of the matrix.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
     /// The licence of the product, if it restricts whom the image may be passed on to.
     pub licence: Option<String>,
     /// The resolved versions.
@@ -220,6 +223,7 @@ pub fn plan_report(
         platform: target.machine.platform(),
         channel: None,
         experimental: false,
+        local: false,
         licence: None,
         stack: None,
         requires: None,
@@ -252,6 +256,7 @@ fn accept(report: &mut PlanReport, stack: &Stack, provider: &str) {
     report.name = Some(stack.name.clone());
     report.channel = Some(stack.channel);
     report.experimental = stack.experimental;
+    report.local = stack.local;
     report.licence.clone_from(&stack.licence);
     report.reasons.clone_from(&stack.reasons);
     report.stack = Some(StackReport {

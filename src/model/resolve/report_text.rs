@@ -32,6 +32,7 @@ pub fn plan_text(stack: &Stack, matrix: &Matrix) -> String {
         (true, _) => ", experimental upstream",
         (false, _) => "",
     };
+    let local = if stack.local { ", local" } else { "" };
     let channel = match stack.channel {
         Channel::Default => "the default package index",
         Channel::Framework => "the framework's own index",
@@ -40,7 +41,7 @@ pub fn plan_text(stack: &Stack, matrix: &Matrix) -> String {
     if stack.is_toolkit() {
         out += &field("CUDA", &format!("{} ({channel})", stack.version));
     } else {
-        out += &field(&stack.framework, &format!("{} ({channel}{experimental})", stack.version));
+        out += &field(&stack.framework, &format!("{} ({channel}{experimental}{local})", stack.version));
         out += &field("CUDA", &format!("{} (toolkit {})", stack.cuda, stack.toolkit));
         out += &libraries_text(stack, matrix);
     }

@@ -49,6 +49,7 @@ pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Reject
         channel: variant.channel,
         status: variant.status,
         experimental: variant.status == Status::Experimental,
+        local: question.matrix.is_local(variant),
         licence: product.licence.clone(),
         base: base.name.clone(),
         suite: base.suite.clone(),

@@ -169,7 +169,14 @@ impl Reader {
         }
         match local {
             Some(local) if local.text.is_empty() => Err(Wrong::new(local.span(), SpecProblem::Nothing('+'))),
-            Some(local) => self.cuda(local),
+            Some(local) => match self.spec.version.as_ref().and_then(|number| with_label(number, local.text))
+            {
+                Some(own) => {
+                    self.spec.version = Some(own);
+                    Ok(())
+                }
+                None => self.cuda(local),
+            },
             None => Ok(()),
         }
     }
@@ -217,6 +224,11 @@ impl Reader {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the version of a team's own build, `2.8.0+corp1`; `None`: the local part is no label.
+fn with_label(number: &FrameworkVersion, local: &str) -> Option<FrameworkVersion> {
+    format!("{number}+{local}").parse().ok()
 }
 
 fn twice(part: Part<'_>, what: &'static str) -> Wrong {

@@ -16,6 +16,8 @@ use crate::model::versions::{CudaVariant, PythonVersion, ToolkitVersion};
 #[case("PyTorch-CUDA:2.8-CU128", "pytorch-cuda:2.8-cu128")]
 #[case("pytorch-cuda:2.8.0+cu128", "pytorch-cuda:2.8.0-cu128")]
 #[case("pytorch-cuda:2.8.0+cu128-cu128", "pytorch-cuda:2.8.0-cu128")]
+#[case("pytorch-cuda:v2.8.0+corp1", "pytorch-cuda:2.8.0+corp1")]
+#[case("pytorch-cuda:2.8+corp1.2-cu128-py3.12", "pytorch-cuda:2.8+corp1.2-cu128-py3.12")]
 #[case("pytorch-cuda:2.8-cu12.8", "pytorch-cuda:2.8-cu128")]
 #[case("pytorch-cuda:2.8-cuda12.8", "pytorch-cuda:2.8-cu128")]
 #[case("pytorch-cuda:2.8-cuda12.8.1", "pytorch-cuda:2.8-cuda12.8.1")]

@@ -289,13 +289,17 @@ pub(crate) fn module(framework: &str) -> &str {
     if framework == "pytorch" { "torch" } else { framework }
 }
 
-/// Returns the version that the framework reports: only PyTorch adds its variant.
+/// Returns the version that the framework reports: only PyTorch adds its variant, and a team's own build its label instead.
 pub(crate) fn promised_version(
     framework: &str,
     version: &FrameworkVersion,
     cuda: impl fmt::Display,
 ) -> String {
-    if framework == "pytorch" { format!("{version}+{cuda}") } else { version.to_string() }
+    if framework == "pytorch" && version.label().is_empty() {
+        format!("{version}+{cuda}")
+    } else {
+        version.to_string()
+    }
 }
 
 /// The distribution's package that has the library which NCCL opens for InfiniBand and RoCE.

@@ -24,11 +24,20 @@ struct Dotted {
 const MOST_PARTS: usize = 5;
 
 impl Dotted {
-    /// `post`: a last part `postN` counts as the number N, so `2.25.1.post1` is newer than `2.25.1`.
-    fn parse(text: &str, counts: std::ops::RangeInclusive<usize>, post: bool) -> Option<Self> {
-        let plain = match text.rsplit_once(".post") {
+    /// `post`: a last part `postN` counts as the number N, so `2.25.1.post1` is newer than `2.25.1`. `label`: the label of a team's own
+    /// build may follow, `2.8.0+corp1`.
+    fn parse(
+        text: &str,
+        counts: std::ops::RangeInclusive<usize>,
+        (post, label): (bool, bool),
+    ) -> Option<Self> {
+        let public = match text.split_once('+') {
+            Some((public, own)) if label && is_own_label(own) => public,
+            _ => text,
+        };
+        let plain = match public.rsplit_once(".post") {
             Some((head, number)) if post && !number.contains('.') => Cow::Owned(format!("{head}.{number}")),
-            _ => Cow::Borrowed(text),
+            _ => Cow::Borrowed(public),
         };
         let mut parts = [0; MOST_PARTS];
         let mut count = 0;
@@ -41,10 +50,37 @@ impl Dotted {
     fn written(&self) -> &[u32] {
         &self.parts[..self.count]
     }
+    /// Behind the `+`; empty for a published version.
+    fn label(&self) -> &str {
+        self.text.split_once('+').map_or("", |(_, label)| label)
+    }
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.parts.cmp(&other.parts).then_with(|| self.label().cmp(other.label()))
+    }
 }
 
+/// Whether the local part of a version is the label of somebody's own build, and does not say which accelerator the build is for, as
+/// `cu128`, `cpu` and `pt27` do.
+fn is_own_label(text: &str) -> bool {
+    let words = || text.split('.');
+    let plain =
+        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let accelerator = |word: &str| {
+        let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        ["cpu", "rocm", "xpu", "hip"].iter().any(|name| word.starts_with(name))
+            || ["cu", "cuda", "torch", "pt"].iter().any(|name| word.strip_prefix(name).is_some_and(digit))
+    };
+    text.len() <= LONGEST_LABEL
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && words().all(plain)
+        && !words().any(accelerator)
+}
+
+/// The most characters of a label: it is part of an image's name.
+const LONGEST_LABEL: usize = 32;
+
 macro_rules! dotted_version {
-    ($(#[$doc:meta])* $name:ident, $counts:expr, $wanted:expr $(, post = $post:expr)?) => {
+    ($(#[$doc:meta])* $name:ident, $counts:expr, $wanted:expr $(, post = $post:expr)? $(, label = $label:expr)?) => {
         $(#[$doc])*
         #[derive(Debug, Clone)]
         pub struct $name(Dotted);
@@ -67,7 +103,8 @@ macro_rules! dotted_version {
             type Err = VersionError;
             fn from_str(text: &str) -> Result<Self, VersionError> {
                 let error = || VersionError { wanted: $wanted, found: text.to_owned() };
-                Dotted::parse(text, $counts, false $(|| $post)?).map(Self).ok_or_else(error)
+                let endings = (false $(|| $post)?, false $(|| $label)?);
+                Dotted::parse(text, $counts, endings).map(Self).ok_or_else(error)
             }
         }
         impl fmt::Display for $name {
@@ -77,7 +114,7 @@ macro_rules! dotted_version {
         }
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> Ordering {
-                self.0.parts.cmp(&other.0.parts)
+                self.0.cmp(&other.0)
             }
         }
         impl PartialOrd for $name {
@@ -119,11 +156,13 @@ dotted_version!(
     "a CUDA version such as `12.8`"
 );
 dotted_version!(
-    /// The released version of a framework: `2.8.0`, or of a package: `10.13.3.9.post1`.
+    /// The version of a framework: `2.8.0`, of a package: `10.13.3.9.post1`, or of a team's own build: `2.8.0+corp1`, which follows `2.8.0`
+    /// and is not equal to it.
     FrameworkVersion,
     1..=5,
     "a framework version such as `2.8.0`",
-    post = true
+    post = true,
+    label = true
 );
 dotted_version!(
     /// The version of a CUDA library such as cuDNN (`9.10.2.21`) or NCCL (`2.27.3`, `2.25.1.post1`).
@@ -140,8 +179,25 @@ dotted_version!(
 );
 
 impl FrameworkVersion {
-    /// Whether the version starts with every number of the prefix: `2.8` covers `2.8.0` and `2.8.1`.
+    /// Whether the version starts with every number of the prefix: `2.8` covers `2.8.0` and `2.8.1`. Labels do not count.
     pub fn starts_with(&self, prefix: &Self) -> bool {
         self.parts().starts_with(prefix.parts())
+    }
+
+    /// Whether a request for `asked` means this version: it is equal or starts with it. A build with a label is meant by its label alone.
+    pub fn is_meant_by(&self, asked: &Self) -> bool {
+        self.label() == asked.label() && (self.starts_with(asked) || self == asked)
+    }
+
+    /// Returns the label of a team's own build, `corp1` of `2.8.0+corp1`; empty for a published version.
+    pub fn label(&self) -> &str {
+        self.0.label()
+    }
+
+    /// Returns the published version that an own build is of: `2.8.0` for `2.8.0+corp1`.
+    #[must_use]
+    pub fn public(&self) -> Self {
+        let text = self.0.text.split('+').next().unwrap_or_default();
+        Self(Dotted { text: text.to_owned(), parts: self.0.parts, count: self.0.count })
     }
 }

@@ -125,3 +125,44 @@ fn text_and_compact_form_round_trip() {
     assert_eq!(postcard::from_bytes::<All>(&bytes).unwrap(), all);
     assert!(serde_json::from_str::<PythonVersion>("\"three\"").is_err());
 }
+
+#[test]
+fn own_build_follows_its_release_and_is_meant_by_its_label_alone() {
+    let version = |text: &str| text.parse::<FrameworkVersion>().unwrap();
+    let own = version("2.8.0+corp1");
+    assert!(own > version("2.8.0") && own < version("2.8.1") && own != version("2.8.0+corp2"));
+    assert_eq!(
+        (own.to_string().as_str(), own.label(), own.public()),
+        ("2.8.0+corp1", "corp1", version("2.8.0"))
+    );
+    for (asked, means) in
+        [("2.8.0+corp1", true), ("2.8+corp1", true), ("2.8.0", false), ("2.8", false), ("2.8.0+corp2", false)]
+    {
+        assert_eq!(own.is_meant_by(&version(asked)), means, "{asked}");
+    }
+    assert!(!version("2.8.0").is_meant_by(&own));
+    assert!(own.starts_with(&version("2.8")), "what is known of 2.8 is known of it");
+}
+
+#[test]
+fn accelerator_in_a_version_is_no_label() {
+    for local in [
+        "cu128",
+        "cpu",
+        "rocm6.3",
+        "xpu",
+        "pt27cu126",
+        "cu12torch2.8",
+        "corp.cu128",
+        "",
+        "Corp",
+        "corp-1",
+        "1",
+    ] {
+        assert!(format!("2.8.0+{local}").parse::<FrameworkVersion>().is_err(), "{local}");
+    }
+    for label in ["corp1", "corp.1", "custom", "pt"] {
+        assert!(format!("2.8.0+{label}").parse::<FrameworkVersion>().is_ok(), "{label}");
+    }
+    assert!("12.8+corp1".parse::<ToolkitVersion>().is_err());
+}

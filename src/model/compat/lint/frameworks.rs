@@ -27,7 +27,8 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
         product(matrix, row, &row.framework, faults);
         let same = |variant: &&Variant| {
             let package = matrix.package_of(variant).unwrap_or_default();
-            let of_index = variant.channel == Channel::Default && variant.framework == row.framework;
+            let is_release = variant.channel == Channel::Default && variant.version.label().is_empty();
+            let of_index = is_release && variant.framework == row.framework;
             of_index && row.covers(package, &variant.version, variant.machine)
         };
         if let Some(variant) = matrix.variants.iter().find(same) {
@@ -44,7 +45,11 @@ fn known_version(matrix: &Matrix, row: &KnownVersion, faults: &mut Faults) {
     if let Some(last) = row.last.as_ref().filter(|last| **last <= row.version) {
         faults.contradiction(row, format!("from {}", row.version), row, format!("to {last}"));
     }
-    let same = |variant: &&Variant| variant.framework == row.framework && row.covers(&variant.version);
+    let same = |variant: &&Variant| {
+        // A team's own build of a release is another thing than the release.
+        let is_release = variant.version.label().is_empty();
+        is_release && variant.framework == row.framework && row.covers(&variant.version)
+    };
     if let Some(variant) = matrix.variants.iter().find(same) {
         faults.contradiction(row, "no row".to_owned(), variant, "a row".to_owned());
     }
@@ -59,6 +64,7 @@ fn known_version(matrix: &Matrix, row: &KnownVersion, faults: &mut Faults) {
 
 /// Checks a single variant.
 fn judge(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
+    label(variant, faults);
     toolkit(matrix, variant, faults);
     code(matrix, variant, faults);
     libraries(matrix, variant, faults);
@@ -70,6 +76,14 @@ fn judge(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     product(matrix, variant, &variant.framework, faults);
     if variant.python.is_empty() {
         faults.add(variant, Problem::Empty { field: "python" });
+    }
+}
+
+/// Checks that an own build is required by its label: the framework's index adds the CUDA to a version, which has room for one.
+fn label(variant: &Variant, faults: &mut Faults) {
+    if !variant.version.label().is_empty() && variant.channel != Channel::Default {
+        let says = format!("version {}", variant.version);
+        faults.contradiction(variant, says, variant, "the framework's own channel".to_owned());
     }
 }
 
@@ -182,7 +196,7 @@ fn companions(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
         // A product with another framework as dependency (vLLM: torch) has companions of that one.
         let framework = variant.companions.get("torch").and_then(|version| version.parse().ok());
         let framework: FrameworkVersion = framework.unwrap_or_else(|| variant.version.clone());
-        if pinned.is_some_and(|pinned| pinned.parse().is_ok_and(|pinned| framework != pinned)) {
+        if pinned.is_some_and(|pinned| pinned.parse().is_ok_and(|pinned| framework.public() != pinned)) {
             let differs = row.requires.clone().unwrap_or_default();
             faults.contradiction(variant, format!("companion {package} {version}"), row, differs);
         }

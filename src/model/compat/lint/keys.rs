@@ -18,7 +18,7 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
 }
 
 /// Returns the key of a label: rows that differ only in spelling (`12.8` and `12.8.0`, case) are the same row.
-fn key(label: &str) -> String {
+pub(in super::super) fn key(label: &str) -> String {
     let word = |word: &str| {
         let mut word = word.to_lowercase();
         while word.contains('.') && word.ends_with(".0") {

@@ -18,6 +18,7 @@ mod systems;
 mod tests;
 
 pub use fault::{Fault, Problem};
+pub(super) use keys::key;
 
 use super::tables::Matrix;
 use fault::Faults;

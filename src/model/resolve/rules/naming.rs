@@ -58,7 +58,10 @@ pub(crate) fn known_versions<'a>(
     product: &Product,
 ) -> Result<Vec<&'a FrameworkVersion>, Vec<RuleViolation>> {
     let all = all_versions(question, product);
-    let Some(asked) = &question.spec.version else { return Ok(all) };
+    let Some(asked) = &question.spec.version else {
+        // A team's own build is chosen by its label alone.
+        return Ok(all.into_iter().filter(|version| version.label().is_empty()).collect());
+    };
     let covered: Vec<_> = all.iter().copied().filter(|version| covers(asked, version)).collect();
     if !covered.is_empty() {
         return Ok(covered);
@@ -123,7 +126,7 @@ pub(crate) fn is_misspelt(
 
 /// Whether `version` equals `asked` or starts with it.
 fn covers(asked: &FrameworkVersion, version: &FrameworkVersion) -> bool {
-    version.starts_with(asked) || version == asked
+    version.is_meant_by(asked)
 }
 
 /// Returns every version of the product, newest first.

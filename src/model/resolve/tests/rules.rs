@@ -5,10 +5,10 @@ use rstest::rstest;
 
 use super::{spec, target, x86};
 use crate::model::compat::Matrix;
-use crate::model::compat::tables::Variant;
+use crate::model::compat::tables::{Channel, Variant};
 use crate::model::resolve::{ResolveOptions, Rule, Unsatisfiable, resolve};
 use crate::model::target::Target;
-use crate::model::versions::Machine;
+use crate::model::versions::{ComputeCapability, GlibcVersion, Machine};
 
 fn refused(text: &str, target: &Target, matrix: &Matrix) -> Unsatisfiable {
     resolve(&spec(text), target, matrix, &ResolveOptions::default()).expect_err(text)
@@ -139,7 +139,8 @@ fn ptx_of_an_unknown_cuda_counts_for_no_gpu() {
     }
 }
 
-/// It needs the PyTorch that it pins: a GPU without code in that PyTorch is refused.
+/// It needs the PyTorch that it pins: a GPU without code in that PyTorch is refused. Where its own kernels were read, so is one without
+/// code in them.
 #[test]
 fn sglang_runs_only_on_gpus_of_its_torch() {
     let matrix = Matrix::current();
@@ -151,13 +152,43 @@ fn sglang_runs_only_on_gpus_of_its_torch() {
             same && torch.version.to_string() == row.companions["torch"]
         };
         let torch = matrix.variants.iter().find(of_row).expect("a row of its torch");
-        assert_eq!((&row.arch, &row.ptx), (&torch.arch, &torch.ptx), "sglang {}", row.version);
+        let (arch, of_torch) = (row.arch.as_ref().expect("read"), torch.arch.as_ref().expect("read"));
+        assert!(!arch.is_empty() && arch.iter().all(|cc| of_torch.contains(cc)), "sglang {}", row.version);
+        assert_eq!(row.ptx, torch.ptx, "sglang {}", row.version);
     }
     for asked in ["sglang-cuda", "sglang-cuda:0.5.5", "sglang-cuda:0.5.23"] {
         let text = text_of(&refused(asked, &x86(&["sm_61"], None), matrix), Rule::GpuNotInBinary).to_owned();
         assert!(text.contains("has no code for sm_61"), "{asked}: {text}");
         assert!(resolve(&spec(asked), &x86(&["sm_90"], None), matrix, &ResolveOptions::default()).is_ok());
     }
+}
+
+/// The wheels of x86_64 say nothing of those of aarch64: their GPU code, C library and requirements were read.
+#[test]
+fn rows_of_aarch64_are_their_own() {
+    let matrix = Matrix::current();
+    let rows = |framework: &str| {
+        let of_index = |row: &&Variant| row.machine == Machine::Aarch64 && row.channel == Channel::Default;
+        let rows = matrix.variants.iter().filter(of_index).filter(|row| row.framework == framework);
+        rows.cloned().collect::<Vec<_>>()
+    };
+    let thor: ComputeCapability = "11.0".parse().expect("a capability");
+    let oldest: GlibcVersion = "2.34".parse().expect("a glibc");
+    for row in rows("vllm") {
+        assert!(row.arch.as_ref().is_some_and(|arch| arch.contains(&thor)), "vllm {}", row.version);
+        // tilelang, which they require, has a wheel for glibc 2.34 and no older one.
+        assert!(row.min_glibc >= oldest, "vllm {}", row.version);
+    }
+    let counts = ["vllm", "sglang", "cudf", "cuml"].map(|framework| rows(framework).len());
+    assert!(counts.iter().zip([19, 11, 26, 14]).all(|(found, least)| *found >= least), "{counts:?}");
+    let arm = |gpu: &str| target(&[gpu], None, Machine::Aarch64);
+    assert!(resolve(&spec("vllm-cuda:0.33.0"), &arm("sm_110"), matrix, &ResolveOptions::default()).is_ok());
+    let text =
+        text_of(&refused("sglang-cuda:0.5.23", &arm("sm_80"), matrix), Rule::GpuNotInBinary).to_owned();
+    assert!(text.contains("has no code for sm_80"), "{text}");
+    let text =
+        text_of(&refused("vllm-cuda:0.12.0", &arm("sm_90"), matrix), Rule::VariantUnpublished).to_owned();
+    assert!(text.contains("built without CUDA"), "{text}");
 }
 
 #[test]
