@@ -4,7 +4,7 @@ use pep440_rs::VersionSpecifiers;
 
 use super::index_page::{IndexMeaning, has_login, meaning, name_of};
 use super::place::Origin;
-use super::reading::{CudaFact, IndexSeen, Kind, PythonFact, Reading, Strength, shortened};
+use super::reading::{Asked, CudaFact, IndexSeen, Kind, PythonFact, Reading, Strength, shortened};
 use super::requirement_line::{JETSON, Line, line};
 
 /// Reads a requirements file, or one of constraints.
@@ -44,9 +44,29 @@ pub(super) fn take_requirement(reading: &mut Reading, written: &str, origin: &Or
         }
         Line::Not(why) => {
             reading.is_readable_by_lock = false;
-            reading.leave(origin.clone(), written, why);
+            match several(written, origin) {
+                Some(all) => {
+                    let why = "several requirements on one line, which pip refuses: each is taken over";
+                    reading.change(origin.clone(), written, why);
+                    reading.packages.extend(all);
+                }
+                None => reading.leave(origin.clone(), written, why),
+            }
         }
     }
+}
+
+/// The requirements of a line that has more than one, as installers of their own write it: `torch==2.0.1 torchvision==0.15.2`.
+fn several(written: &str, origin: &Origin) -> Option<Vec<Asked>> {
+    let is_versioned = |word: &str| word.contains(['=', '<', '>']) && !word.contains([';', '@']);
+    let mut all = Vec::new();
+    for word in written.split_whitespace() {
+        match line(word, origin) {
+            Line::Package(asked) if is_versioned(word) => all.push(*asked),
+            _ => return None,
+        }
+    }
+    Some(all)
 }
 
 /// Notes the Python that the name of a wheel says, once in a file.
@@ -427,6 +447,17 @@ mod tests {
         let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
         assert_eq!(left, ["--extra-index-url https://pypi.nvidia.com/", "tensorrt-llm"]);
         assert!(reading.left[0].why.contains("name = \"nvidia\""), "{:?}", reading.left[0]);
+    }
+
+    #[test]
+    fn several_requirements_on_a_line_are_each_taken() {
+        let reading =
+            read("torch==2.0.1+cu118 torchvision==0.15.2+cu118\nxformers==0.0.21 bitsandbytes\na b\n");
+        assert_eq!(names(&reading), ["torch==2.0.1", "torchvision==0.15.2"]);
+        assert!(reading.changed[0].why.contains("which pip refuses"), "{:?}", reading.changed);
+        let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
+        assert_eq!(left, ["xformers==0.0.21 bitsandbytes", "a b"]);
+        assert!(!reading.is_readable_by_lock);
     }
 
     #[test]
