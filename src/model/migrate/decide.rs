@@ -784,7 +784,7 @@ impl<'a> Decision<'a> {
             && asked.versions.iter().any(|one| *one.operator() == Operator::EqualStar)
             && let Some(named) = patch_named(written).filter(|named| named != own)
         {
-            let why = format!("{own}: wheels beside {} {} have no {named}", stack.package, stack.version);
+            let why = format!("{own}: wheels for {} {} have no {named}", stack.package, stack.version);
             return self.row(Change::Changed, origin, written, &why);
         }
         if stack.companions.contains_key(&asked.name)
