@@ -14,7 +14,25 @@ pub fn from_requirement_lines(file: &str, text: &str) -> Reading {
     for (at, content) in logical_lines(text) {
         take_line(&mut reading, &content, &Origin::line(file, at));
     }
+    from_feed(&mut reading);
     reading
+}
+
+/// The feed of onnxruntime for a CUDA that its releases on the package index of that time were not for.
+const ONNXRUNTIME_FEED: &str = "/_packaging/onnxruntime-cuda-";
+
+/// Lets onnxruntime-gpu come from its own feed where a line names that.
+fn from_feed(reading: &mut Reading) {
+    let seen = reading.cuda.iter().find_map(|fact| {
+        let url =
+            fact.by.split_whitespace().find(|word| word.contains(ONNXRUNTIME_FEED) && !has_login(word))?;
+        Some(IndexSeen { name: "onnxruntime-cuda".to_owned(), url: url.to_owned(), flat: false })
+    });
+    let Some(seen) = seen else { return };
+    for asked in reading.packages.iter_mut().filter(|asked| asked.name == "onnxruntime-gpu") {
+        asked.index = Some(seen.name.clone());
+    }
+    reading.indexes.push(seen);
 }
 
 /// Reads one line: a requirement with its options, or options alone.
@@ -458,6 +476,17 @@ mod tests {
         let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
         assert_eq!(left, ["xformers==0.0.21 bitsandbytes", "a b"]);
         assert!(!reading.is_readable_by_lock);
+    }
+
+    #[test]
+    fn feed_of_onnxruntime_is_its_index_alone() {
+        let url = "https://h.test/_packaging/onnxruntime-cuda-12/pypi/simple/";
+        let reading = read(&format!("--extra-index-url {url}\nonnxruntime-gpu==1.18.0\ntorch==2.3.1\n"));
+        let indexes: Vec<_> = reading.packages.iter().map(|asked| asked.index.as_deref()).collect();
+        assert_eq!(indexes, [Some("onnxruntime-cuda"), None]);
+        assert_eq!(reading.indexes[0].url, url);
+        let other = read("--extra-index-url https://h.test/whl/cu121\nonnxruntime-gpu==1.18.0\n");
+        assert_eq!((other.packages[0].index.as_deref(), other.indexes.len()), (None, 0));
     }
 
     #[test]
