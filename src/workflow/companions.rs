@@ -1,6 +1,7 @@
 //! Requested packages against the stack, by the matrix alone: before an engine or an index is asked.
 
 use crate::model::compat::Matrix;
+use crate::model::project::requirement_name;
 use crate::model::resolve::{
     CompanionChoice, CompanionRequest, ResolveOptions, Unsatisfiable, companions, plan_report, refusal_text,
 };
@@ -22,14 +23,20 @@ pub(crate) fn chosen_companions(
     options: &ResolveOptions,
 ) -> Result<Vec<CompanionChoice>, Box<Unsatisfiable>> {
     let allow_source: Vec<_> = wanted.added.allow_source.iter().map(|source| source.name.clone()).collect();
-    let request = CompanionRequest {
-        spec,
-        matrix: Matrix::current(),
-        options,
-        requirements: &wanted.added.python,
-        allow_source: &allow_source,
-    };
+    let matrix = Matrix::current();
+    let of_matrix = |text: &&String| !is_of_its_own_index(text, wanted, matrix);
+    let requirements: Vec<_> = wanted.added.python.iter().filter(of_matrix).cloned().collect();
+    let request =
+        CompanionRequest { spec, matrix, options, requirements: &requirements, allow_source: &allow_source };
     companions(request, stack)
+}
+
+/// Whether a package comes from an index of its own, whose builds the matrix does not know: onnxruntime-gpu 1.18 for CUDA 12. Pages of
+/// packages that are built for one torch are in the matrix.
+fn is_of_its_own_index(requirement: &str, wanted: &BuildRequest, matrix: &Matrix) -> bool {
+    let Ok(name) = requirement_name(requirement) else { return false };
+    let is_coupled = matrix.coupled_packages.iter().any(|row| row.package == name);
+    !is_coupled && wanted.added.python_index.iter().any(|pin| pin.name == name)
 }
 
 /// Rejects requested packages that are known not to fit the stack; warns about misleading names.

@@ -66,10 +66,12 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
     let mut names: Vec<String> = NAMES.iter().map(|name| (*name).to_owned()).collect();
     let mut unread = Vec::new();
     let requirements = |name: &str| name.starts_with("requirements") && has_extension(name, "txt");
+    let looker = Reader { folder, around, seen: BTreeSet::new() };
     let conda = |name: &str| {
         let begins = ["environment", "conda", "env"].iter().any(|begin| name.starts_with(begin));
-        begins && is_yaml(name) && !name.ends_with("conda-lock.yml")
+        is_yaml(name) && !name.ends_with("conda-lock.yml") && (begins || looker.is_environment(name))
     };
+    let conda_below = |name: &str| is_yaml(name) && looker.is_environment(&format!("env/{name}"));
     let conda_lock = |name: &str| name.ends_with("conda-lock.yml");
     let pylock = |name: &str| name.starts_with("pylock.") && has_extension(name, "toml");
     let input = |name: &str| name.starts_with("requirements") && has_extension(name, "in");
@@ -81,7 +83,7 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
     // Where people put them: in the folder itself, or in one of that name.
     let kinds: [&[Place<'_>]; 6] = [
         &[("", &requirements), ("requirements", &text), ("", &input)],
-        &[("", &conda)],
+        &[("", &conda), ("env", &conda_below)],
         &[("", &dockerfile), ("docker", &dockerfile)],
         &[("", &conda_lock)],
         &[("", &pylock)],
@@ -272,6 +274,16 @@ impl Reader<'_> {
             return Err("it leads out of the folder".to_owned());
         }
         decoded(&read_regular(&path, LARGEST_FILE).map_err(|error| error.to_string())?)
+    }
+
+    /// Whether a file is an environment of conda by what it has.
+    fn is_environment(&self, name: &str) -> bool {
+        let found = self.folder.join(name).symlink_metadata();
+        let is_short = found.is_ok_and(|found| found.is_file() && found.len() <= LARGEST_LIST);
+        let has = |text: String| {
+            ["channels:", "dependencies:"].iter().all(|key| text.lines().any(|line| line.starts_with(key)))
+        };
+        is_short && self.text(name).is_ok_and(has)
     }
 
     fn reading(&self, name: &str, text: &str, given: &Given) -> Reading {

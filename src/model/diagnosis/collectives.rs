@@ -178,26 +178,6 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
     },
     KnownError {
-        id: "nccl-remote-exit",
-        texts: &[
-            &["remote process exited or there was a network error"],
-            &["ncclRemoteError"],
-            &["NCCL communicator was aborted on rank"],
-            &["Connection closed by remote peer"],
-            &["NCCL WARN", "Connection reset by peer"],
-            &["NCCL WARN Net : Call to recv from {peer} failed"],
-            &["NCCL WARN [Proxy Service"],
-            &["Call to recv from {peer} failed"],
-        ],
-        what: "another process of the group ended or its connection broke",
-        why: "one rank failed first; its own error is the cause, in its log or above",
-        cures: &[
-            "look for the first error of the other ranks (`envforge doctor --explain -` with the logs of all nodes)",
-            "if no rank failed check the network: NCCL_SOCKET_IFNAME, firewalls and `NCCL_DEBUG=INFO`",
-        ],
-        source: "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
-    },
-    KnownError {
         id: "nccl-timeout",
         texts: &[
             &["Watchdog caught collective operation timeout"],
@@ -216,6 +196,28 @@ pub(super) const ENTRIES: &[KnownError] = &[
             "measure the links: `envforge verify {spec|SPEC} --level perf`; raise the limit (`init_process_group(timeout=...)`) if a step needs longer",
         ],
         source: "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html",
+    },
+    KnownError {
+        id: "nccl-remote-exit",
+        texts: &[
+            &["remote process exited or there was a network error"],
+            &["ncclRemoteError"],
+            &["NCCL communicator was aborted on rank"],
+            &["Connection closed by remote peer"],
+            &["NCCL WARN", "Connection reset by peer"],
+            &["NCCL WARN Net : Call to recv from {peer} failed"],
+            &["NCCL WARN [Proxy Service"],
+            &["Call to recv from {peer} failed"],
+            &["gloo/transport/tcp/pair.cc", "Connection closed by peer"],
+            &["gloo/transport/tcp/pair.cc", "Connection reset by peer"],
+        ],
+        what: "another process of the group ended or its connection broke",
+        why: "one rank failed first; its own error is the cause, in its log or above",
+        cures: &[
+            "look for the first error of the other ranks (`envforge doctor --explain -` with the logs of all nodes)",
+            "if no rank failed check the network: NCCL_SOCKET_IFNAME, firewalls and `NCCL_DEBUG=INFO`",
+        ],
+        source: "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
     },
     KnownError {
         id: "nccl-usage",

@@ -125,7 +125,11 @@ pub(super) const ENTRIES: &[KnownError] = &[
     },
     KnownError {
         id: "no-libcuda",
-        texts: &[&["libcuda.so.1: cannot open shared object file"]],
+        texts: &[
+            &["libcuda.so.1: cannot open shared object file"],
+            &["Couldn't open CUDA library libcuda.so"],
+            &["unable to find libcuda.so DSO loaded into this program"],
+        ],
         what: "the driver library is missing in the container",
         why: "it is mounted only into containers with a GPU and `compute` in NVIDIA_DRIVER_CAPABILITIES, not into builds",
         cures: &["start it with `--gpus all`; in a build link against the stub and do not load CUDA"],

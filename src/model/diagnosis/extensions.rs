@@ -208,12 +208,27 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://github.com/opencv/opencv-python/issues/851",
     },
     KnownError {
+        id: "tensorflow-no-tensorrt",
+        texts: &[
+            &["TF-TRT Warning: Could not find TensorRT"],
+            &["Could not load dynamic library 'libnvinfer"],
+            &["Cannot dlopen some TensorRT libraries"],
+        ],
+        what: "TensorFlow found no TensorRT",
+        why: "TensorFlow uses it only for converted models; without them the line is harmless",
+        cures: &[
+            "nothing is to be done unless the program converts models with TF-TRT; then use a TensorFlow built for an installed TensorRT",
+        ],
+        source: "https://github.com/tensorflow/tensorflow/blob/master/tensorflow/compiler/tf2tensorrt/utils/py_utils.cc",
+    },
+    KnownError {
         id: "tensorrt-missing",
         texts: &[
             &["libnvinfer.so*: cannot open shared object file"],
             &["libnvinfer_plugin.so*: cannot open shared object file"],
             &["libnvonnxparser.so*: cannot open shared object file"],
             &["ModuleNotFoundError: No module named 'tensorrt'"],
+            &["Please install TensorRT libraries as mentioned in the GPU requirements page"],
         ],
         what: "TensorRT is not found",
         why: "the program was built for a TensorRT that the environment lacks, or for another major release ({found|libnvinfer}); TensorFlow works without it",
@@ -221,16 +236,6 @@ pub(super) const ENTRIES: &[KnownError] = &[
             "use the image of TensorRT (`envforge plan tensorrt-cuda`), or add the wheel of the release that the program needs",
         ],
         source: "https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html",
-    },
-    KnownError {
-        id: "tensorflow-no-tensorrt",
-        texts: &[&["TF-TRT Warning: Could not find TensorRT"]],
-        what: "TensorFlow found no TensorRT",
-        why: "TensorFlow uses it only for converted models; without them the line is harmless",
-        cures: &[
-            "nothing is to be done unless the program converts models with TF-TRT; then use a TensorFlow built for an installed TensorRT",
-        ],
-        source: "https://github.com/tensorflow/tensorflow/blob/master/tensorflow/compiler/tf2tensorrt/utils/py_utils.cc",
     },
     KnownError {
         id: "tensorrt-engine-version",
@@ -383,6 +388,17 @@ pub(super) const ENTRIES: &[KnownError] = &[
             "leave out CUDA graphs (`--enforce-eager`), use a quantized model, or a GPU with more memory",
         ],
         source: "https://docs.vllm.ai/en/latest/configuration/conserving_memory.html",
+    },
+    KnownError {
+        id: "sglang-memory",
+        texts: &[&["Please try to increase --mem-fraction-static"]],
+        what: "SGLang has no GPU memory left for its cache",
+        why: "`--mem-fraction-static` is the share of the GPU's memory for weights and cache together, and the weights fill it",
+        cures: &[
+            "raise `--mem-fraction-static` in small steps (0.02); if CUDA is out of memory then, lower `--cuda-graph-max-bs` and `--max-running-requests`",
+            "split the model (`--tp 2`), use a quantized one, or a GPU with more memory",
+        ],
+        source: "sgl-project/sglang#4330, #322",
     },
     KnownError {
         id: "vllm-no-device",
@@ -610,6 +626,14 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["cudnn.h: No such file or directory"],
             &["nccl.h: No such file or directory"],
             &["NvInfer.h: No such file or directory"],
+            &["cuda.h: No such file or directory"],
+            &["cuda_runtime_api.h: No such file or directory"],
+            &["cuda_fp8.h: No such file or directory"],
+            &["cuda_fp16.h: No such file or directory"],
+            &["cuda_bf16.h: No such file or directory"],
+            &["cusolverDn.h: No such file or directory"],
+            &["curand_kernel.h: No such file or directory"],
+            &["nvrtc.h: No such file or directory"],
         ],
         what: "the linker or compiler does not find a library or header of CUDA",
         why: "the runtime flavour has no headers and no libraries for linking, and libcuda itself exists only in the driver",

@@ -6,7 +6,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
     KnownError {
         id: "cudnn8-missing",
         texts: &[
-            &["Could not load library libcudnn_", ".so.8"],
+            &["Could not load library libcudnn_", "Error: libcudnn", ".so.8"],
             &["libcudnn*.so.8: cannot open shared object file"],
         ],
         what: "cuDNN 8 library not found: {found|see the text}",

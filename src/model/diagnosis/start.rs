@@ -21,7 +21,10 @@ pub(super) const ENTRIES: &[KnownError] = &[
     },
     KnownError {
         id: "no-cdi-support",
-        texts: &[&["could not select device driver \"cdi\""]],
+        texts: &[
+            &["could not select device driver \"cdi\""],
+            &["stat nvidia.com/gpu=*: no such file or directory"],
+        ],
         what: "the engine does not support CDI devices",
         why: "CDI is disabled in this engine (Docker 25 to 27 require the feature flag, older versions lack CDI)",
         cures: &[

@@ -86,6 +86,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["CDI", "no such device"],
             &["stat", "nvidia: no such device exists", "CDI"],
             &["conflicting device", "CDI"],
+            &["failed to stat CDI host device"],
         ],
         what: "the CDI specification of the GPUs cannot be made or used",
         why: "the driver's libraries are not where the toolkit looks, the specification is older than the driver, or two files name the same device",

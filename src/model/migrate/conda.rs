@@ -231,13 +231,27 @@ pub(super) fn take(reading: &mut Reading, written: &str, origin: Origin, matrix:
         let why = "its package on the index is of one CUDA, which no line says: add `cuda-version`, or its name with `-cu12` or `-cu13` to `python`";
         return reading.leave(origin, written, why);
     };
-    let versions: Vec<_> = versions.iter().map(ToString::to_string).collect();
+    let mut versions: Vec<_> = versions.iter().map(ToString::to_string).collect();
+    // Conda's builds beside a torch have patch releases that wheels do not have: torchvision 0.15.0 is 0.15.1 there.
+    if matrix.companions.iter().any(|row| row.package == pypi) {
+        versions = versions.iter().map(|version| of_its_minor(version)).collect();
+    }
     match line(&format!("{pypi}{}", versions.join(",")), &origin) {
         Line::Package(mut asked) => {
             written.clone_into(&mut asked.written);
             reading.packages.push(*asked);
         }
         _ => reading.leave(origin, written, "not a requirement"),
+    }
+}
+
+/// The minor release of an exact one: `==0.15.*` of `==0.15.0`; other conditions as they are.
+fn of_its_minor(condition: &str) -> String {
+    match condition.rsplit_once('.') {
+        Some((minor, patch)) if patch != "*" && condition.starts_with("==") && minor.contains('.') => {
+            format!("{minor}.*")
+        }
+        _ => condition.to_owned(),
     }
 }
 
@@ -407,6 +421,16 @@ mod tests {
 
     fn requirements(reading: &Reading) -> Vec<String> {
         reading.packages.iter().map(Asked::requirement).collect()
+    }
+
+    #[test]
+    fn patch_of_a_companion_and_any_version_of_a_build_are_open() {
+        let text = "dependencies:\n  - pytorch=2.0.0\n  - torchvision=0.15.0\n  - torchaudio>=2.0.0\n  - numpy==1.26.4\n  - jaxlib==*=cuda*\n";
+        let reading = from_environment("environment.yml", text, Matrix::current());
+        assert_eq!(
+            requirements(&reading),
+            ["torch==2.0.0", "torchvision==0.15.*", "torchaudio>=2.0.0", "numpy==1.26.4", "jaxlib"]
+        );
     }
 
     #[test]

@@ -61,6 +61,10 @@ impl CondaSpec {
                 _ => {}
             }
         }
+        // `jaxlib==*=cuda*`: any version, of that build.
+        if version.trim_start_matches('=') == "*" {
+            version.clear();
+        }
         Some(Self { name, channel, label, version, build })
     }
 

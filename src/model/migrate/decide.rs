@@ -780,6 +780,13 @@ impl<'a> Decision<'a> {
             let why = format!("a library of another CUDA: the stack has {}", stack.cuda);
             return self.row(Change::NotTakenOver, origin, written, &why);
         }
+        if let Some(own) = stack.companions.get(&asked.name)
+            && asked.versions.iter().any(|one| *one.operator() == Operator::EqualStar)
+            && let Some(named) = patch_named(written).filter(|named| named != own)
+        {
+            let why = format!("{own}: wheels for {} {} have no {named}", stack.package, stack.version);
+            return self.row(Change::Changed, origin, written, &why);
+        }
         if stack.companions.contains_key(&asked.name)
             || (asked.name == "triton" && stack.triton.is_some())
             || pinned
@@ -855,6 +862,13 @@ impl<'a> Decision<'a> {
     fn is_coupled(&self, name: &str) -> bool {
         self.question.matrix.coupled_packages.iter().any(|row| row.package == name)
     }
+}
+
+/// The release with its patch that a line of conda ends with: 0.15.0 of `torchvision=0.15.0`.
+fn patch_named(written: &str) -> Option<&str> {
+    let named = written.rsplit_once('=')?.1;
+    let is_release = named.split('.').all(|part| part.parse::<u16>().is_ok());
+    (is_release && named.split('.').count() == 3).then_some(named)
 }
 
 /// Whether a package is asked for as a build without CUDA: `torch==2.3.1+cpu`.

@@ -31,6 +31,7 @@ pub fn from_pyproject_toml(file: &str, text: &str, machine: Machine, matrix: &Ma
     let mut project = Project { text, machine, indexes: IndexUse::default(), sources: BTreeMap::new() };
     if let Some(uv) = tool("uv") {
         project.uv_indexes(&mut reading, uv);
+        project.unused_indexes(&mut reading, uv);
     }
     reading.is_readable_by_lock = true;
     if let Some(found) = table.get("project").and_then(Value::as_table) {
@@ -149,6 +150,21 @@ struct Project<'a> {
 }
 
 impl Project<'_> {
+    /// Names the indexes that uv asks for packages with a source alone, and that no source names.
+    fn unused_indexes(&self, reading: &mut Reading, uv: &Table) {
+        for index in uv.get("index").and_then(Value::as_array).into_iter().flatten() {
+            let field = |key: &str| index.get(key).and_then(Value::as_str).unwrap_or_default();
+            let is_explicit = index.get("explicit").and_then(Value::as_bool) == Some(true);
+            let name = field("name");
+            let is_used = self.sources.values().flatten().any(|source| source.index.as_deref() == Some(name));
+            if is_explicit && !is_used {
+                let origin = Origin::holding(&reading.file, self.text, field("url"));
+                let why = "`explicit`, and no line of [tool.uv.sources] names it: no package comes from it";
+                reading.leave(origin, &format!("index {name} {}", field("url")), why);
+            }
+        }
+    }
+
     fn uv_indexes(&mut self, reading: &mut Reading, uv: &Table) {
         for index in uv.get("index").and_then(Value::as_array).into_iter().flatten() {
             let field = |key: &str| index.get(key).and_then(Value::as_str).unwrap_or_default();

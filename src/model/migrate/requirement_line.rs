@@ -42,7 +42,7 @@ pub(super) fn line(written: &str, origin: &Origin) -> Line {
             None => Line::Not(why),
         };
     }
-    let (plain, local) = without_local(text);
+    let (plain, local) = without_local(&without_unknown_local(text));
     let parsed = match Requirement::from_str(&plain) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -81,6 +81,13 @@ pub(super) fn line(written: &str, origin: &Origin) -> Line {
             }
         }
     }
+}
+
+/// A requirement without a local part that a variable would fill in: `torch==2.1.2` of `torch==2.1.2+cu${CUDA_VER}`.
+fn without_unknown_local(text: &str) -> String {
+    let Some((before, after)) = text.split_once('+') else { return text.to_owned() };
+    let end = after.find([' ', ',', ';']).unwrap_or(after.len());
+    if after[..end].contains('$') { format!("{before}{}", &after[end..]) } else { text.to_owned() }
 }
 
 /// A wheel given by an address or a path alone.
@@ -203,6 +210,16 @@ mod tests {
         assert_eq!(asked.requirement(), "torch-vision[x]==0.22.0 ; python_full_version >= '3.9'");
         let Line::Package(asked) = read("transformers >= 4.51.3") else { panic!("a package") };
         assert_eq!(asked.requirement(), "transformers>=4.51.3");
+    }
+
+    #[test]
+    fn local_part_of_a_variable_is_left_out() {
+        for text in ["torch==2.1.2+cu${CUDA_VER}", "torch==2.1.2+$CU ; sys_platform == 'linux'"] {
+            let Line::Package(asked) = read(text) else { panic!("a package: {text}") };
+            assert_eq!((asked.versions.to_string().as_str(), asked.local), ("==2.1.2", None), "{text}");
+            assert_eq!(asked.written, text);
+        }
+        assert!(matches!(read("torch==${TORCH}+cu118"), Line::Not(_)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use pep440_rs::VersionSpecifiers;
 
 use super::index_page::{IndexMeaning, has_login, meaning, name_of};
 use super::place::Origin;
-use super::reading::{CudaFact, IndexSeen, Kind, PythonFact, Reading, Strength, shortened};
+use super::reading::{Asked, CudaFact, IndexSeen, Kind, PythonFact, Reading, Strength, shortened};
 use super::requirement_line::{JETSON, Line, line};
 
 /// Reads a requirements file, or one of constraints.
@@ -14,7 +14,25 @@ pub fn from_requirement_lines(file: &str, text: &str) -> Reading {
     for (at, content) in logical_lines(text) {
         take_line(&mut reading, &content, &Origin::line(file, at));
     }
+    from_feed(&mut reading);
     reading
+}
+
+/// The feed of onnxruntime for a CUDA that its releases on the package index of that time were not for.
+const ONNXRUNTIME_FEED: &str = "/_packaging/onnxruntime-cuda-";
+
+/// Lets onnxruntime-gpu come from its own feed where a line names that.
+fn from_feed(reading: &mut Reading) {
+    let seen = reading.cuda.iter().find_map(|fact| {
+        let url =
+            fact.by.split_whitespace().find(|word| word.contains(ONNXRUNTIME_FEED) && !has_login(word))?;
+        Some(IndexSeen { name: "onnxruntime-cuda".to_owned(), url: url.to_owned(), flat: false })
+    });
+    let Some(seen) = seen else { return };
+    for asked in reading.packages.iter_mut().filter(|asked| asked.name == "onnxruntime-gpu") {
+        asked.index = Some(seen.name.clone());
+    }
+    reading.indexes.push(seen);
 }
 
 /// Reads one line: a requirement with its options, or options alone.
@@ -44,9 +62,29 @@ pub(super) fn take_requirement(reading: &mut Reading, written: &str, origin: &Or
         }
         Line::Not(why) => {
             reading.is_readable_by_lock = false;
-            reading.leave(origin.clone(), written, why);
+            match several(written, origin) {
+                Some(all) => {
+                    let why = "several requirements on one line, which pip refuses: each is taken over";
+                    reading.change(origin.clone(), written, why);
+                    reading.packages.extend(all);
+                }
+                None => reading.leave(origin.clone(), written, why),
+            }
         }
     }
+}
+
+/// The requirements of a line that has more than one, as installers of their own write it: `torch==2.0.1 torchvision==0.15.2`.
+fn several(written: &str, origin: &Origin) -> Option<Vec<Asked>> {
+    let is_versioned = |word: &str| word.contains(['=', '<', '>']) && !word.contains([';', '@']);
+    let mut all = Vec::new();
+    for word in written.split_whitespace() {
+        match line(word, origin) {
+            Line::Package(asked) if is_versioned(word) => all.push(*asked),
+            _ => return None,
+        }
+    }
+    Some(all)
 }
 
 /// Notes the Python that the name of a wheel says, once in a file.
@@ -427,6 +465,28 @@ mod tests {
         let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
         assert_eq!(left, ["--extra-index-url https://pypi.nvidia.com/", "tensorrt-llm"]);
         assert!(reading.left[0].why.contains("name = \"nvidia\""), "{:?}", reading.left[0]);
+    }
+
+    #[test]
+    fn several_requirements_on_a_line_are_each_taken() {
+        let reading =
+            read("torch==2.0.1+cu118 torchvision==0.15.2+cu118\nxformers==0.0.21 bitsandbytes\na b\n");
+        assert_eq!(names(&reading), ["torch==2.0.1", "torchvision==0.15.2"]);
+        assert!(reading.changed[0].why.contains("which pip refuses"), "{:?}", reading.changed);
+        let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
+        assert_eq!(left, ["xformers==0.0.21 bitsandbytes", "a b"]);
+        assert!(!reading.is_readable_by_lock);
+    }
+
+    #[test]
+    fn feed_of_onnxruntime_is_its_index_alone() {
+        let url = "https://h.test/_packaging/onnxruntime-cuda-12/pypi/simple/";
+        let reading = read(&format!("--extra-index-url {url}\nonnxruntime-gpu==1.18.0\ntorch==2.3.1\n"));
+        let indexes: Vec<_> = reading.packages.iter().map(|asked| asked.index.as_deref()).collect();
+        assert_eq!(indexes, [Some("onnxruntime-cuda"), None]);
+        assert_eq!(reading.indexes[0].url, url);
+        let other = read("--extra-index-url https://h.test/whl/cu121\nonnxruntime-gpu==1.18.0\n");
+        assert_eq!((other.packages[0].index.as_deref(), other.indexes.len()), (None, 0));
     }
 
     #[test]
