@@ -8,6 +8,7 @@ mod from_source;
 mod gpu_name;
 pub mod lint;
 mod lookup;
+pub mod needs;
 pub mod parse;
 pub mod rows;
 pub mod tables;
