@@ -28,6 +28,7 @@ mod model {
         pub(crate) mod coupled;
         pub(crate) mod from_source;
         pub(crate) mod lint;
+        pub(crate) mod needs;
         pub(crate) mod parse;
         pub(crate) mod rows;
         pub(crate) mod tables;

@@ -15,6 +15,7 @@ Examples:
   envforge lock --diff --upgrade                     show available updates, write nothing
   envforge lock pytorch-cuda:2.8 --as-of 2026-03-01  resolve with what was published by that date
   envforge lock --from uv.lock --extra train         keep the versions of uv.lock where the stack allows
+  envforge lock --diff --from uv.lock                list the versions that would move, write nothing
   envforge lock pytorch-cuda:2.8-cu128 --digest      print the content digest of its image
   envforge lock pytorch-cuda:2.8-cu128 --lockfile ./envforge.lock";
 

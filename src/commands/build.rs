@@ -18,6 +18,7 @@ use crate::workflow::custom_base::{custom_base, named_base};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::signing_key;
 use crate::workflow::layer_sources::LayerSources;
+use crate::workflow::listed_names::with_listed;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::offer::chosen_product;
 use crate::workflow::own_images::is_outside_project;
@@ -72,6 +73,9 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
     let named = named.as_ref();
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named)?;
     let targets = if args.push { pushable(&args.tags)? } else { Vec::new() };
+    if offline.is_none() {
+        wanted = with_listed(&wanted, &stack, settings).await?;
+    }
     let mut session = Session::open(settings, Some(&wanted.source)).await?;
     if let Some(folder) = offline {
         without_network(&mut session, &mut wanted, &folder, &stack)?;

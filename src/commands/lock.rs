@@ -6,6 +6,7 @@ use super::outdated::print;
 use crate::failure::Exit;
 use crate::model::image::plan::{LOCK_LABEL, UNVERIFIED};
 use crate::model::lock::Difference;
+use crate::model::misfit::Misfit;
 use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
@@ -18,11 +19,13 @@ use crate::workflow::dated_indexes::check_dated_indexes;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_records::forget_other_layout;
+use crate::workflow::listed_names::with_listed;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock::{LockedBuild, lock_for};
 use crate::workflow::lock_changes::proposed;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::misfits::misfits_of;
 use crate::workflow::named::Named;
 use crate::workflow::own_images::image_of_lock;
 use crate::workflow::session::Session;
@@ -42,6 +45,8 @@ pub(super) struct LockReport<'a> {
     content: Option<&'a str>,
     /// What became of the versions of `--from`.
     from: Option<&'a ToolLockReport>,
+    /// What does not go together.
+    misfits: &'a [Misfit],
 }
 
 /// What `lock --check --json` prints.
@@ -81,11 +86,12 @@ pub(super) struct Made {
     hash: String,
     content: Option<String>,
     from: Option<ToolLockReport>,
+    misfits: Vec<Misfit>,
 }
 
 impl Made {
     pub(super) fn report(&self) -> LockReport<'_> {
-        let Self { locked, name, hash, content, from } = self;
+        let Self { locked, name, hash, content, from, misfits } = self;
         LockReport {
             schema: 1,
             name,
@@ -96,6 +102,7 @@ impl Made {
             wheels: locked.lock.wheels.len(),
             content: content.as_deref(),
             from: from.as_ref(),
+            misfits,
         }
     }
 
@@ -129,6 +136,7 @@ pub(super) async fn made(
     let wanted = &preferring(wanted, args, &stack, settings)?;
     check_companions(settings, wanted, &stack)?;
     check_dated_indexes(settings, wanted, &stack)?;
+    let wanted = &with_listed(wanted, &stack, settings).await?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
     let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), wanted)).await?;
     let content = if args.digest {
@@ -140,7 +148,12 @@ pub(super) async fn made(
     let (name, hash) = (crate::model::image::plan::name(&locked.lock), locked.lock.hash());
     let report = |tool| ToolLockReport::of(tool, &locked.lock, &session.store);
     let from = wanted.preferred.as_ref().map(report);
-    Ok(Made { locked, name, hash, content, from })
+    let misfits = if locked.new || !settings.output.json {
+        std::mem::take(&mut locked.misfits)
+    } else {
+        misfits_of(&locked.lock, wanted, &session.store)
+    };
+    Ok(Made { locked, name, hash, content, from, misfits })
 }
 
 /// The content digest of a lock: of its image that was built here, whatever its tags are called, else of the image with its name

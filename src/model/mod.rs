@@ -25,6 +25,7 @@ pub mod lock;
 pub(crate) mod markdown;
 pub(crate) mod marker;
 pub mod migrate;
+pub mod misfit;
 pub(crate) mod os_release;
 pub mod program_version;
 pub mod project;

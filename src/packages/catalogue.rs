@@ -45,6 +45,7 @@ struct VendorRepositories {
 struct Uv {
     version: String,
     source: String,
+    index: String,
     wheel: Vec<UvWheel>,
 }
 
@@ -94,6 +95,10 @@ pub fn catalogue() -> &'static Catalogue {
 }
 
 impl Catalogue {
+    /// The index that uv asks where no setting names one.
+    pub(super) fn default_index(&self) -> Address {
+        self.uv.index.parse().expect("templates/packages/packages.toml is tested")
+    }
     /// The directory of the vendor's apt repositories.
     pub(super) fn vendor_repositories(&self) -> Address {
         self.vendor_repositories.address.parse().expect("templates/packages/packages.toml is tested")

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
+use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::request::PackageRequest;
 use super::script_file::{FOLDER, file};
@@ -12,7 +13,7 @@ use super::wheels::Origins;
 use crate::engine::ContainerFile;
 use crate::model::compat::tables::Channel;
 use crate::model::index_address::IndexAddress;
-use crate::model::lock::{DEFAULT_INDEX, FRAMEWORK_INDEX, IndexKind};
+use crate::model::lock::{DEFAULT_INDEX, FRAMEWORK_INDEX, IndexKind, UserAdditions};
 use crate::model::stack::Stack;
 
 /// PyTorch's own index, for the torch of another framework. uv takes the name; an index of a project cannot have it.
@@ -38,7 +39,19 @@ impl<'a> IndexOrder<'a> {
         request: &PackageRequest<'a>,
         settings: &'a IndexSettings,
     ) -> Result<Self, PackagesError> {
-        let stack = request.stack;
+        let unindexed = request.unindexed_wheels();
+        Self::beside(request.stack, request.added, settings, |name| {
+            unindexed.iter().any(|wheel| wheel.name == name)
+        })
+    }
+
+    /// Those of a user's additions to a stack; `is_unindexed`: whether a package is a wheel that no index lists.
+    pub(super) fn beside(
+        stack: &Stack,
+        added: &'a UserAdditions,
+        settings: &'a IndexSettings,
+        is_unindexed: impl Fn(&str) -> bool,
+    ) -> Result<Self, PackagesError> {
         let address = |name: &str| {
             settings.further.get(name).ok_or_else(|| PackagesError::IndexUnset { name: name.to_owned() })
         };
@@ -65,9 +78,9 @@ impl<'a> IndexOrder<'a> {
                 pinned.extend(of_torch.map(|name| (normalised(name), TORCH_INDEX)));
             }
         }
-        pinned.extend(request.added.python_index.iter().map(|pin| (pin.name.clone(), pin.index.as_str())));
+        pinned.extend(added.python_index.iter().map(|pin| (pin.name.clone(), pin.index.as_str())));
         // A wheel that no index lists represents itself.
-        pinned.retain(|name, _| request.unindexed_wheels().iter().all(|wheel| wheel.name != *name));
+        pinned.retain(|name, _| !is_unindexed(name));
         let mut of_pinned = BTreeMap::new();
         for index in pinned.values() {
             let address = match *index {
@@ -82,11 +95,11 @@ impl<'a> IndexOrder<'a> {
             };
             of_pinned.insert(*index, address);
         }
-        let searched = request.added.indexes.iter().map(|name| Ok((name.as_str(), address(name)?)));
+        let searched = added.indexes.iter().map(|name| Ok((name.as_str(), address(name)?)));
         let searched = searched.collect::<Result<_, PackagesError>>()?;
         let default = settings.default.clone().map(IndexAddress::from);
         let order = Self { framework, searched, default, pinned, of_pinned };
-        match order.flat_index().filter(|_| request.added.as_of.is_some()) {
+        match order.flat_index().filter(|_| added.as_of.is_some()) {
             Some(name) => Err(PackagesError::FlatWithDate { name: name.to_owned() }),
             None => Ok(order),
         }
@@ -98,6 +111,16 @@ impl<'a> IndexOrder<'a> {
             return vec![index];
         }
         self.searched.iter().map(|(name, _)| *name).chain([DEFAULT_INDEX]).collect()
+    }
+
+    /// Returns the same with their addresses; that of the default index is uv's own where no setting names one.
+    pub(super) fn addresses_of(&self, package: &str) -> Vec<(&str, IndexAddress)> {
+        if let Some(index) = self.pinned.get(package) {
+            return self.of_pinned.get(index).map(|address| (*index, address.clone())).into_iter().collect();
+        }
+        let searched = self.searched.iter().map(|(name, address)| (*name, (*address).clone()));
+        let default = self.default.clone().unwrap_or_else(|| catalogue().default_index().into());
+        searched.chain([(DEFAULT_INDEX, default)]).collect()
     }
 
     /// Returns the name of an index that is one page of links, which tells no upload times.
@@ -260,7 +283,7 @@ fn index_lines(index: &IndexAddress) -> String {
 mod tests {
     use super::*;
     use crate::failure::{Exit, Failure as _};
-    use crate::model::lock::{PackageIndex, UserAdditions, sample};
+    use crate::model::lock::{PackageIndex, sample};
     use crate::model::project::is_name;
 
     fn settings() -> IndexSettings {

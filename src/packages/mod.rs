@@ -18,6 +18,7 @@ mod index_order;
 mod index_page;
 mod inputs;
 mod limits;
+mod listed;
 mod local_wheel;
 #[cfg(test)]
 mod locked_rows_tests;
@@ -47,7 +48,7 @@ mod wheel_addresses;
 mod wheel_name;
 mod wheels;
 
-pub(crate) use cached_requirements::cached_requirements;
+pub(crate) use cached_requirements::{cached_files, cached_requirements};
 pub use catalogue::{Catalogue, catalogue};
 pub use download::{gather_debs, gather_uv};
 pub use download_wheels::{UpstreamStatus, WheelSource};
@@ -55,6 +56,7 @@ pub use error::{PackagesError, ToolOutput};
 pub use index_order::SharedName;
 #[cfg(feature = "maintain")]
 pub(crate) use index_page::{Link, links};
+pub use listed::{Listed, RequestedNames, UnlistedName};
 pub use local_wheel::LocalWheel;
 #[cfg(test)]
 pub(crate) use local_wheel::tests::wheel as test_wheel;

@@ -17,6 +17,7 @@ use crate::workflow::built::Built;
 use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
 use crate::workflow::finished_image::are_kept;
+use crate::workflow::listed_names::with_listed;
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
@@ -101,7 +102,10 @@ pub(crate) async fn build(
         let builds = stream::iter(work).map(|(place, wanted, stack)| async move {
             let label = Arc::new(Prefixed::new(&wanted.spec, Arc::clone(&session.reporter)));
             let session = session.with_reporter(label);
-            let result = Box::pin(build_one(&session, &wanted, stack, named, args)).await;
+            let result = match with_listed(&wanted, &stack, settings).await {
+                Ok(wanted) => Box::pin(build_one(&session, &wanted, stack, named, args)).await,
+                Err(error) => Err(error),
+            };
             (place, Outcome { spec: wanted.spec, result })
         });
         outcomes.extend(builds.buffer_unordered(args.jobs.get()).collect::<Vec<_>>().await);

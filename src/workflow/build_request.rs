@@ -10,6 +10,7 @@ use crate::model::image::plan::CachedFile;
 use crate::model::index_address::IndexAddress;
 use crate::model::lock::{AllowedSource, Lock, LockedCheck, LockedRun, UserAdditions};
 use crate::model::migrate::ToolVersions;
+use crate::model::misfit::ListedReleases;
 use crate::model::project::{
     AllowSourceEntry, Environment, ProjectMode, Requirement, RunStep, Shell, bare_name, is_apt_name,
     requirement_name,
@@ -63,6 +64,8 @@ pub(crate) struct BuildRequest {
     pub(crate) keeps_finished: bool,
     /// Versions of another tool's lock file that a new lock keeps where the stack allows.
     pub(crate) preferred: Option<ToolVersions>,
+    /// What the indexes list of requested packages that no lock had.
+    pub(crate) listed: BTreeMap<String, ListedReleases>,
 }
 
 /// How containers get a project's own code. No part of lock or image.
@@ -180,6 +183,7 @@ pub(crate) fn typed(
         renews: false,
         keeps_finished: false,
         preferred: None,
+        listed: BTreeMap::new(),
     })
 }
 
@@ -290,6 +294,7 @@ fn of_project(
         renews: false,
         keeps_finished: false,
         preferred: None,
+        listed: BTreeMap::new(),
     })
 }
 

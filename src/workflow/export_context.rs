@@ -23,6 +23,7 @@ use crate::workflow::context_files::files;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::error::CommandError;
+use crate::workflow::listed_names::with_listed;
 use crate::workflow::lock::{LockedBuild, lock_for};
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
@@ -91,6 +92,7 @@ pub(crate) async fn exported(
         .with_parts(&args.parts)?;
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
+    let wanted = with_listed(&wanted, &stack, settings).await?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
     let LockedBuild { lock, base, .. } = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     check_processor(&session, &lock.stack)?;

@@ -5,6 +5,7 @@ use camino::Utf8PathBuf;
 use crate::base::Base;
 use crate::model::image::plan::environment_of;
 use crate::model::lock::{BaseProvider, Lock, LockError, LockMetadata};
+use crate::model::misfit::Misfit;
 use crate::model::project::requirement_name;
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
@@ -21,6 +22,7 @@ use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::lock_packages::resolved;
 use crate::workflow::locked_tools::current_tools;
+use crate::workflow::misfits::{misfits_of, tell_misfits};
 use crate::workflow::older_lock::{additions, image_differences};
 use crate::workflow::session::Session;
 use crate::workflow::source_build::{agree_to_compile, wheel_from_source};
@@ -32,6 +34,8 @@ pub(crate) struct LockedBuild {
     pub(crate) base: Base,
     /// True if the lock was made or changed now.
     pub(crate) new: bool,
+    /// What of a new lock does not go together.
+    pub(crate) misfits: Vec<Misfit>,
     /// Whether nothing may be written into the file (`--locked`): what a build finds out is known to this run alone.
     pub(crate) read_only: bool,
     /// Held until the command ends, so that two runs of one spec do not make two locks.
@@ -88,7 +92,8 @@ pub(crate) async fn lock_for(
             }
             let base = base_of(session, stack, named, wanted, Some(old)).await?;
             let lock = old.clone().with_facts_of(stack);
-            return Ok(LockedBuild { lock, path, base, new: false, read_only: source.locked, _guard: guard });
+            let (misfits, read_only) = (Vec::new(), source.locked);
+            return Ok(LockedBuild { lock, path, base, new: false, misfits, read_only, _guard: guard });
         }
         _ if source.locked => return Err(stale().into()),
         Some(_) if !differences.is_empty() && !source.upgrade => {
@@ -133,8 +138,10 @@ pub(crate) async fn lock_for(
         let text = format!("the lock file was of an earlier envforge: the new one adds {added}");
         session.reporter.report(Event::Note { text });
     }
+    let misfits = misfits_of(&lock, wanted, &session.store);
+    tell_misfits(&misfits, &lock, &*session.reporter);
     write_atomically(&path, lock.to_toml().as_bytes())?;
-    Ok(LockedBuild { lock, path, base, new: true, read_only: false, _guard: guard })
+    Ok(LockedBuild { lock, path, base, new: true, misfits, read_only: false, _guard: guard })
 }
 
 /// Whether nothing asks for other versions than those of a lock file that fits.

@@ -8,20 +8,24 @@ use crate::workflow::build_request::BuildRequest;
 use crate::workflow::companions::check_companions;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
+use crate::workflow::listed_names::with_listed;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock::resolve_lock;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
-use crate::workflow::tool_lock::preferring;
+use crate::workflow::tool_lock::{ToolLockReport, preferring};
 
 /// The lock there, and how a new one would differ.
 pub(crate) struct Proposed {
     pub(crate) file: String,
-    pub(crate) created: String,
+    /// When the lock there was made; `None`: there is none yet.
+    pub(crate) created: Option<String>,
     pub(crate) because: Vec<String>,
     pub(crate) changes: Vec<Change>,
+    /// What would become of the versions of `--from`.
+    pub(crate) from: Option<ToolLockReport>,
 }
 
 /// The changes that a new lock would make; `args` is the request of `lock`, whose `--from` may steer versions.
@@ -36,26 +40,30 @@ pub(crate) async fn proposed(
         Some(args) => preferring(wanted, args, &stack, settings)?,
         None => wanted.clone(),
     };
+    let wanted = &with_listed(wanted, &stack, settings).await?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
     let path = lock_path(settings, &stack, &wanted.source);
-    let Some(old) = read_lock(&path)? else {
+    let old = read_lock(&path)?;
+    if old.is_none() && wanted.preferred.is_none() {
         return Err(
             LockingError::Stale { file: path.to_string(), differences: Vec::new(), locked: false }.into()
         );
-    };
-    let wanted = &wanted.dated_as(Some(&old));
-    let supplied = LocalWheels::new(stack, wanted, Some(&old), settings, &session.store)?;
+    }
+    let wanted = &wanted.dated_as(old.as_ref());
+    let supplied = LocalWheels::new(stack, wanted, old.as_ref(), settings, &session.store)?;
     let stack = &supplied.stack;
     check_companions(settings, wanted, stack)?;
-    let because = supplied.differences(&old, wanted).iter().map(ToString::to_string).collect();
-    let kept = (!wanted.source.upgrade).then_some(&old);
+    let differences = old.iter().flat_map(|old| supplied.differences(old, wanted));
+    let because = differences.map(|difference| difference.to_string()).collect();
+    let kept = old.as_ref().filter(|_| !wanted.source.upgrade);
     let same_base = kept.filter(|old| old.stack.base == stack.base);
     let base = base_of(&session, stack, named.as_ref(), wanted, same_base).await?;
     let new = resolve_lock(&session, supplied, wanted, &base, kept.cloned()).await?;
     Ok(Proposed {
         file: path.to_string(),
-        created: old.records.created.clone(),
+        created: old.as_ref().map(|old| old.records.created.clone()),
         because,
-        changes: old.changes(&new),
+        changes: old.map(|old| old.changes(&new)).unwrap_or_default(),
+        from: wanted.preferred.as_ref().map(|tool| ToolLockReport::of(tool, &new, &session.store)),
     })
 }

@@ -3,6 +3,7 @@
 use std::error::Error as _;
 
 use crate::failure::{Exit, Failure};
+use crate::model::counted::listed;
 use crate::model::resolve::PlanReport;
 use crate::packages::PackagesError;
 
@@ -81,12 +82,57 @@ pub enum LockingError {
         /// What to do.
         hints: Vec<String>,
     },
+    /// No index has requested packages.
+    #[error("package not found:{}", unknown_text(packages))]
+    UnknownPackages {
+        /// The packages.
+        packages: Vec<UnknownPackage>,
+    },
+    /// Locked packages would replace files of the framework.
+    #[error("packages that would replace files of the framework:\n  - {}", packages.join("\n  - "))]
+    ReplacesFramework {
+        /// Each package with the reason.
+        packages: Vec<String>,
+    },
     /// The user declined to compile.
     #[error("source build declined")]
     Declined {
         /// Commands for published alternatives.
         nearest: Vec<String>,
     },
+}
+
+/// A requested package that no index has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownPackage {
+    /// Its name.
+    pub package: String,
+    /// Where it is requested.
+    pub origin: Option<String>,
+    /// The indexes that do not have it, by name.
+    pub indexes: Vec<String>,
+    /// Known names that are near, the nearest first.
+    pub near: Vec<String>,
+}
+
+fn unknown_text(packages: &[UnknownPackage]) -> String {
+    let line = |one: &UnknownPackage| {
+        let origin = one.origin.as_ref().map(|origin| format!(" ({origin})")).unwrap_or_default();
+        let indexes: Vec<_> = one.indexes.iter().map(|name| format!("`{name}`")).collect();
+        format!("`{}`{origin} is not in index {}", one.package, indexes.join(" or "))
+    };
+    listed(&packages.iter().map(line).collect::<Vec<_>>())
+}
+
+/// The nearest names, and what a name that is right needs.
+fn unknown_hints(packages: &[UnknownPackage]) -> Vec<String> {
+    let mut hints = Vec::new();
+    for UnknownPackage { package, near, .. } in packages.iter().filter(|one| !one.near.is_empty()) {
+        let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
+        hints.push(format!("did you mean {} in place of `{package}`?", near.join(" or ")));
+    }
+    hints.push("packages of another index need its name: `indexes` in `[packages]`".to_owned());
+    hints
 }
 
 fn requirements_text(requirements: &[String], pinned: Option<&str>) -> String {
@@ -105,7 +151,11 @@ fn stale_text(file: &str, differences: &[String]) -> String {
 impl Failure for LockingError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Stale { .. } | Self::Declined { .. } | Self::Prerelease { .. } => Exit::No,
+            Self::Stale { .. }
+            | Self::Declined { .. }
+            | Self::Prerelease { .. }
+            | Self::UnknownPackages { .. }
+            | Self::ReplacesFramework { .. } => Exit::No,
             Self::NotLocked { .. } | Self::Missing { .. } => Exit::Usage,
             Self::NvccOutOfReach { cause, .. } => cause.exit(),
             Self::Conflict { cause, .. } => cause.exit(),
@@ -146,6 +196,11 @@ impl Failure for LockingError {
                 hints
             }
             Self::Prerelease { hints, .. } => hints.clone(),
+            Self::UnknownPackages { packages } => unknown_hints(packages),
+            Self::ReplacesFramework { .. } => vec![
+                "remove them, or the package that requires them (`envforge why PACKAGE`, without them)"
+                    .to_owned(),
+            ],
             Self::Declined { nearest } => {
                 let wheel = "use a prebuilt wheel: `--wheel FILE`".to_owned();
                 let nearest = nearest.iter().map(|command| format!("build a published variant: `{command}`"));

@@ -22,6 +22,7 @@ use crate::workflow::context_files::LowerLayers;
 use crate::workflow::error::CommandError;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock_error::LockingError;
+use crate::workflow::misfits::check_framework;
 use crate::workflow::package_sources::{package_settings, package_tools};
 use crate::workflow::prereleases::check_prereleases;
 use crate::workflow::session::Session;
@@ -89,7 +90,9 @@ pub(crate) async fn resolved(
         found.wheels.iter().filter(|wheel| sources.iter().all(|source| source.name != wheel.name));
     check_hashes(published, &wanted.hashes)?;
     check_prereleases(&found.wheels, &wanted.added.python, &stack, Matrix::current())?;
-    Ok(Lock { sources, ..lock_of(found, &request, wanted) })
+    let lock = Lock { sources, ..lock_of(found, &request, wanted) };
+    check_framework(&lock)?;
+    Ok(lock)
 }
 
 /// What was resolved, as a lock.

@@ -45,6 +45,7 @@ pub(crate) mod import_layout;
 pub mod interrupt;
 pub(crate) mod kept_evidence;
 pub(crate) mod layer_sources;
+pub(crate) mod listed_names;
 pub(crate) mod local_wheels;
 pub(crate) mod lock;
 pub(crate) mod lock_changes;
@@ -56,6 +57,7 @@ pub(crate) mod matrix_override;
 #[cfg(test)]
 #[path = "../../tests/support/memory_registry.rs"]
 mod memory_registry;
+pub(crate) mod misfits;
 pub(crate) mod named;
 pub(crate) mod offer;
 pub(crate) mod older_lock;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::failure::reason;
 use crate::model::compat::Matrix;
 use crate::model::counted::counted;
-use crate::model::lock::{KeptVersions, KnownReasons, Lock, MovedVersion};
+use crate::model::lock::{KeptVersions, KnownReasons, Lock, MovedVersion, OtherFile};
 use crate::model::migrate::{LockSelection, ToolLockError, ToolVersions, tool_versions};
 use crate::model::request;
 use crate::model::resolve::excluded_releases;
@@ -57,6 +57,8 @@ pub(crate) struct ToolLockReport {
     kept: usize,
     /// The packages with another version.
     moved: Vec<MovedVersion>,
+    /// The packages with the same version and another file.
+    other_files: Vec<OtherFile>,
     /// The packages that are not in the image.
     unused: Vec<String>,
     /// The packages without a release of an index.
@@ -78,17 +80,24 @@ impl ToolLockReport {
         let excluded = excluded_releases(&lock.stack, Matrix::current());
         let known = KnownReasons { requirements: &requirements, developer: &developer, excluded: &excluded };
         let KeptVersions { kept, moved, unused } = lock.kept_versions(&tool.versions, known);
+        let other_files = lock.other_files(&tool.versions, &tool.hashes);
         let left = tool.left.iter().map(|(name, reason)| LeftPackage { name: name.clone(), reason });
-        Self { file: tool.file.clone(), kept, moved, unused, left: left.collect() }
+        Self { file: tool.file.clone(), kept, moved, other_files, unused, left: left.collect() }
     }
 
     /// The same for people, one fact a line.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let Self { file, kept, moved, unused, left } = self;
+        let Self { file, kept, moved, other_files, unused, left } = self;
         let mut lines = vec![format!("{file}: {} kept, {} moved", counted(*kept, "version"), moved.len())];
         lines.extend(moved.iter().map(|MovedVersion { name, from, to, reason }| {
             let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             format!("  {name} {from} -> {to}{reason}")
+        }));
+        lines.extend(other_files.iter().map(|OtherFile { name, version, file, sha256 }| {
+            format!(
+                "  {name} {version} is another file: {file}, SHA-256 {}, is not listed for it",
+                &sha256[..12]
+            )
         }));
         if !unused.is_empty() {
             lines.push(format!("  not in the image: {}", unused.join(", ")));
@@ -97,5 +106,43 @@ impl ToolLockReport {
             left.iter().map(|LeftPackage { name, reason }| format!("  {name} is left out: {reason}")),
         );
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_names_moved_versions_and_other_files() {
+        let moved = MovedVersion {
+            name: "rich".to_owned(),
+            from: "13.9.4".to_owned(),
+            to: "14.1.0".to_owned(),
+            reason: Some("`rich>=14` of the project".to_owned()),
+        };
+        let other = OtherFile {
+            name: "demo-one".to_owned(),
+            version: "1.0".to_owned(),
+            file: "demo_one-1.0-py3-none-any.whl".to_owned(),
+            sha256: "0f".repeat(32),
+        };
+        let report = ToolLockReport {
+            file: "uv.lock".to_owned(),
+            kept: 2,
+            moved: vec![moved],
+            other_files: vec![other],
+            unused: vec!["pytest".to_owned()],
+            left: Vec::new(),
+        };
+        assert_eq!(
+            report.lines(),
+            [
+                "uv.lock: 2 versions kept, 1 moved",
+                "  rich 13.9.4 -> 14.1.0: `rich>=14` of the project",
+                "  demo-one 1.0 is another file: demo_one-1.0-py3-none-any.whl, SHA-256 0f0f0f0f0f0f, is not listed for it",
+                "  not in the image: pytest",
+            ]
+        );
     }
 }

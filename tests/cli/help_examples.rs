@@ -202,6 +202,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge lock --diff --upgrade", Needs(Containers)),
     ("envforge lock pytorch-cuda:2.8 --as-of 2026-03-01", Needs(Containers)),
     ("envforge lock --from uv.lock --extra train", Needs(Containers)),
+    ("envforge lock --diff --from uv.lock", Needs(Containers)),
     ("envforge lock pytorch-cuda:2.8-cu128 --digest", Needs(Containers)),
     ("envforge lock pytorch-cuda:2.8-cu128 --lockfile ./envforge.lock", Prints("envforge.lock")),
     ("envforge why numpy", Refuses("`numpy` is not in the lock of pytorch-cuda:2.8-cu128")),

@@ -72,6 +72,7 @@ mod help_examples;
 mod hostile;
 mod json_output;
 mod list;
+mod listed_names;
 mod migrate;
 mod notebook;
 mod output;

@@ -113,7 +113,7 @@ fn locks_that_cannot_be_used_are_refused_before_the_engine_is_asked() {
 
 #[test]
 fn pylock_has_each_file_with_hash_and_address_and_no_login() {
-    let index = Index::local(vec![one()]);
+    let index = Index::local(vec![one(), WheelSpec::new("einops", "0.8.0").build()]);
     let program = locked_project(vec![locked(&one())], &index);
     let run = program.run(&["export", "pylock", "pylock.toml"]);
     assert_eq!(run.code, 0, "{}", run.stderr);

@@ -69,7 +69,11 @@ const OBJECTS: &[Object] = &[
             ("content", "content digest of the image, if recorded"),
             (
                 "from",
-                "with `--from`, the other lock file: `file`, `kept` (number of versions), `moved` (each `name`, `from`, `to`, `reason` if known), `unused` (packages that are not in the image), `left` (each `name`, `reason`); null otherwise",
+                "with `--from`, the other lock file: `file`, `kept` (number of versions), `moved` (each `name`, `from`, `to`, `reason` if known), `other_files` (same version, another file: each `name`, `version`, `file`, `sha256`), `unused` (packages that are not in the image), `left` (each `name`, `reason`); null otherwise",
+            ),
+            (
+                "misfits",
+                "packages that do not go together, as far as that is known without a download: each `kind` (`same-path`, `other-cuda`, `system-library`, `pre-release`, `old`), `packages`, `text`, `apt` (packages of the distribution that mend it), `source`",
             ),
         ],
     ),
@@ -127,9 +131,10 @@ const OBJECTS: &[Object] = &[
         "changes that a new lock would make; `lock --diff` prints the same",
         &[
             ("file", "path of the lock file"),
-            ("created", "when the lock was made"),
+            ("created", "when the lock was made; null if there is none yet"),
             ("because", "each reason why the lock is out of date"),
             ("changes", "each `part` and `name` with `from` and `to`"),
+            ("from", "with `lock --diff --from`, as `lock` prints it; null otherwise"),
         ],
     ),
     (

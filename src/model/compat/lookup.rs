@@ -2,9 +2,10 @@
 //!
 //! Owns finding rows. Must not check them against a target: that is `resolve`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::coupled::SourceRecipe;
+use super::needs::SameModule;
 use super::tables::{
     Base, Capability, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
     DriverBranch, ForwardCompat, JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit,
@@ -78,6 +79,28 @@ impl Matrix {
         self.source_recipes
             .iter()
             .find(|row| row.package == package && row.sha256.iter().any(|one| one == sha256))
+    }
+
+    /// Returns the row of a module that both packages install; `None`: they do not, or are one package.
+    pub fn same_module(&self, one: &str, other: &str) -> Option<&SameModule> {
+        let has = |row: &SameModule, name: &str| row.packages.iter().any(|package| package == name);
+        self.same_modules.iter().find(|row| one != other && has(row, one) && has(row, other))
+    }
+
+    /// Returns the names of packages that rows are about.
+    pub fn package_names(&self) -> BTreeSet<&str> {
+        let mut all: BTreeSet<&str> = BTreeSet::new();
+        all.extend(self.coupled_packages.iter().map(|row| row.package.as_str()));
+        all.extend(self.implied_frameworks.iter().map(|row| row.package.as_str()));
+        all.extend(self.companions.iter().map(|row| row.package.as_str()));
+        all.extend(self.products.iter().filter_map(|row| row.package.as_deref()));
+        all.extend(self.variants.iter().filter_map(|row| row.package.as_deref()));
+        all.extend(self.wheel_libraries.iter().map(|row| row.package.as_str()));
+        all.extend(self.same_modules.iter().flat_map(|row| &row.packages).map(String::as_str));
+        all.extend(self.stacks.iter().flat_map(|row| row.versions.keys()).map(String::as_str));
+        let of_conda = self.conda_names.iter().map(|row| row.pypi.as_str());
+        all.extend(of_conda.filter(|name| !name.contains('{')));
+        all
     }
 
     /// Returns the toolkit release with exactly this version.

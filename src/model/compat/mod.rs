@@ -9,6 +9,7 @@ mod gpu_name;
 pub mod lint;
 mod lookup;
 mod overlay;
+pub mod needs;
 pub mod parse;
 pub mod rows;
 pub mod tables;

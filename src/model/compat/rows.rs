@@ -3,6 +3,7 @@
 //! Owns the labels of rows in messages. Must not check rows: that is `lint`. Also compiled into `build.rs`.
 
 use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe, WheelPlace};
+use super::needs::{DistributionLibrary, SameModule, WheelLibraries};
 use super::tables::{
     Base, Capability, CatalogueImage, Chip, Companion, Compiler, ComponentWheel, Components, CondaName,
     CudnnBuild, DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework,
@@ -121,6 +122,11 @@ row!(SourceRecipe, |_| "recipes.toml".into(), |row| {
     let versions: Vec<_> = row.versions.iter().map(ToString::to_string).collect();
     format!("source_recipe {} {}", row.package, versions.join(", "))
 });
+row!(SameModule, |_| "companions.toml".into(), |row| format!("same_module {}", row.module));
+row!(WheelLibraries, |_| "libraries.toml".into(), |row| format!("wheel_libraries {}", row.package));
+row!(DistributionLibrary, |_| "libraries.toml".into(), |row| {
+    format!("distribution_library {}", row.library)
+});
 row!(JitCompiler, |row| format!("{}.toml", row.framework.as_deref().unwrap_or("jit")), |row| {
     let name = row.framework.as_deref().or(row.triton.as_deref().map(|_| "triton"));
     let from = row.triton.clone().or(row.first.as_ref().map(ToString::to_string));
@@ -178,6 +184,9 @@ macro_rules! every_table {
             coupled_package: CoupledPackage => coupled_packages,
             coupled_release: CoupledRelease => coupled_releases,
             source_recipe: SourceRecipe => source_recipes,
+            same_module: SameModule => same_modules,
+            wheel_libraries: WheelLibraries => wheel_libraries,
+            distribution_library: DistributionLibrary => distribution_libraries,
             conda: CondaName => conda_names,
             catalogue: CatalogueImage => catalogue,
             implies: ImpliedFramework => implied_frameworks,

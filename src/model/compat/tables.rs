@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe};
+use super::needs::{DistributionLibrary, SameModule, WheelLibraries};
 use crate::model::versions::{
     ComputeCapability, CudaApiVersion, CudaVariant, DriverVersion, FrameworkVersion, GlibcVersion,
     LibraryVersion, Machine, PythonVersion, ToolkitVersion,
@@ -87,6 +88,12 @@ pub struct Matrix {
     pub coupled_releases: Vec<CoupledRelease>,
     /// How source distributions that compile CUDA code are built.
     pub source_recipes: Vec<SourceRecipe>,
+    /// Distributions that install one module.
+    pub same_modules: Vec<SameModule>,
+    /// Libraries of the operating system that wheels load.
+    pub wheel_libraries: Vec<WheelLibraries>,
+    /// The distribution's packages that have them.
+    pub distribution_libraries: Vec<DistributionLibrary>,
     /// Names that conda gives to packages of the package index.
     pub conda_names: Vec<CondaName>,
     /// Images of NVIDIA's catalogue whose framework is a build of its own.

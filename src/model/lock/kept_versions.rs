@@ -1,6 +1,6 @@
 //! What became of the versions of another tool's lock file in a lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 
 use pep440_rs::Version;
@@ -32,6 +32,19 @@ pub struct KeptVersions {
     pub moved: Vec<MovedVersion>,
     /// Packages that are not in the image.
     pub unused: Vec<String>,
+}
+
+/// A package of the same version whose file is another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OtherFile {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The locked file, or the source that it was built from.
+    pub file: String,
+    /// Its SHA-256, hex.
+    pub sha256: String,
 }
 
 /// What is known of the reasons for versions.
@@ -66,6 +79,31 @@ impl Lock {
             }
         }
         found
+    }
+
+    /// Returns the packages of the same version of which the other lock file lists files, and not the one that is locked.
+    pub fn other_files(
+        &self,
+        versions: &BTreeMap<String, String>,
+        hashes: &BTreeMap<String, BTreeSet<String>>,
+    ) -> Vec<OtherFile> {
+        let mut all = Vec::new();
+        for wheel in &self.wheels {
+            let (Some(version), Some(known)) = (versions.get(&wheel.name), hashes.get(&wheel.name)) else {
+                continue;
+            };
+            let same = Version::from_str(version).ok() == Version::from_str(&wheel.version).ok();
+            // What was built here has the hash of its source.
+            let source = self.sources.iter().find(|source| source.name == wheel.name);
+            let (file, sha256) =
+                source.map_or((&wheel.file, &wheel.sha256), |source| (&source.file, &source.sha256));
+            if same && !known.contains(sha256) {
+                let (name, version) = (wheel.name.clone(), wheel.version.clone());
+                all.push(OtherFile { name, version, file: file.clone(), sha256: sha256.clone() });
+            }
+        }
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
     }
 
     /// Why the lock does not have a version of a package.
@@ -115,6 +153,44 @@ mod tests {
             layer,
             ..sample::lock().wheels[0].clone()
         }
+    }
+
+    #[test]
+    fn other_file_of_the_same_version_is_named() {
+        let mut lock = sample::lock();
+        lock.wheels = ["same", "other", "moved", "unlisted", "built"]
+            .map(|name| wheel(name, "1.0", WheelLayer::User))
+            .into();
+        lock.sources = vec![crate::model::lock::LockedSource {
+            name: "built".to_owned(),
+            version: "1.0".to_owned(),
+            file: "built-1.0.tar.gz".to_owned(),
+            sha256: "b".repeat(64),
+            size: None,
+            build: Vec::new(),
+            recipe: None,
+        }];
+        let own = lock.wheels[0].sha256.clone();
+        let versions: BTreeMap<String, String> =
+            [("same", "1.0"), ("other", "1.0.0"), ("moved", "2.0"), ("unlisted", "1.0"), ("built", "1.0")]
+                .map(|(name, version)| (name.to_owned(), version.to_owned()))
+                .into();
+        let set = |hash: &str| BTreeSet::from([hash.to_owned()]);
+        let hashes = BTreeMap::from([
+            ("same".to_owned(), BTreeSet::from(["c".repeat(64), own])),
+            ("other".to_owned(), set(&"c".repeat(64))),
+            ("moved".to_owned(), set(&"c".repeat(64))),
+            ("built".to_owned(), set(&"b".repeat(64))),
+        ]);
+        let names = |lock: &Lock| -> Vec<String> {
+            lock.other_files(&versions, &hashes)
+                .into_iter()
+                .map(|one| format!("{} {}", one.name, one.file))
+                .collect()
+        };
+        assert_eq!(names(&lock), [format!("other {}", lock.wheels[1].file)]);
+        lock.sources[0].sha256 = "d".repeat(64);
+        assert_eq!(names(&lock)[0], "built built-1.0.tar.gz");
     }
 
     #[test]

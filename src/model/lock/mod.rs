@@ -28,7 +28,7 @@ pub use added::{
 };
 pub use changes::{Change, layer_name};
 pub use difference::Difference;
-pub use kept_versions::{KeptVersions, KnownReasons, MovedVersion};
+pub use kept_versions::{KeptVersions, KnownReasons, MovedVersion, OtherFile};
 pub use origin::{Chain, Origin, RequestedBy, Requirements, required_by_metadata};
 pub use toml::{LockError, SCHEMA};
 pub use types::{

@@ -154,6 +154,7 @@ struct PixiPackage {
     name: Option<String>,
     version: Option<String>,
     kind: Option<String>,
+    sha256: Option<String>,
 }
 
 impl PixiPackage {
@@ -238,7 +239,8 @@ pub(super) fn selected(
     for package in lock.packages.iter().filter(is_meant) {
         if let (Some(name), true) = (&package.name, package.is_from_elsewhere()) {
             let left = Some("it comes from a repository or a path");
-            found.push(SelectedPackage { name: name.clone(), version: None, left });
+            let hashes = BTreeSet::new();
+            found.push(SelectedPackage { name: name.clone(), version: None, left, hashes });
             continue;
         }
         // One reading each: a reading has one release of a package.
@@ -246,7 +248,9 @@ pub(super) fn selected(
         take_package(&mut reading, package, "", (platform, matrix));
         found.extend(reading.pins.iter().filter_map(|pin| {
             let version = pin.versions.iter().next()?.version().to_string();
-            Some(SelectedPackage { name: pin.name.clone(), version: Some(version), left: None })
+            // That of a package of conda is no hash of a wheel.
+            let hashes = package.sha256.iter().filter(|_| package.pypi.is_some()).cloned().collect();
+            Some(SelectedPackage { name: pin.name.clone(), version: Some(version), left: None, hashes })
         }));
     }
     Ok(found)

@@ -9,6 +9,7 @@ use pep508_rs::ExtraName;
 use super::pythons::condition;
 use crate::model::marker::{holds_with, marker};
 use crate::model::project::bare_name;
+use crate::model::sha256::is_sha256_hex;
 use crate::model::versions::{Machine, PythonVersion};
 
 /// The target, and what of a lock file is installed.
@@ -32,6 +33,14 @@ pub(super) struct SelectedPackage {
     pub(super) version: Option<String>,
     /// Why it has no release of an index.
     pub(super) left: Option<&'static str>,
+    /// The SHA-256 hashes of its files of the index, hex; empty: it lists none.
+    pub(super) hashes: BTreeSet<String>,
+}
+
+/// Returns the hex digits of `sha256:…`, as uv and Poetry write it; of other kinds of hashes nothing.
+pub(super) fn sha256_of(written: &str) -> Option<String> {
+    let hex = written.strip_prefix("sha256:")?;
+    is_sha256_hex(hex).then(|| hex.to_owned())
 }
 
 /// Why nothing of a lock file is selected.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::Value;
 
 use super::lock_selection::{
-    LockSelection, Mismatches, Refused, SelectedPackage, extra_names, holds_here, normalized,
+    LockSelection, Mismatches, Refused, SelectedPackage, extra_names, holds_here, normalized, sha256_of,
 };
 use super::uv_lock::is_wheel;
 
@@ -37,6 +37,15 @@ pub(super) struct PoetryPackage {
     groups: Option<Vec<String>>,
     #[serde(default)]
     optional: bool,
+    #[serde(default)]
+    files: Vec<PoetryFile>,
+}
+
+/// A file of a package.
+#[derive(Deserialize)]
+struct PoetryFile {
+    /// `sha256:…`.
+    hash: Option<String>,
 }
 
 impl PoetryLock {
@@ -109,6 +118,7 @@ pub(super) fn selected(text: &str, selection: &LockSelection<'_>) -> Result<Vec<
         name: package.name.clone(),
         version: Some(package.version.clone()),
         left: package.left(),
+        hashes: package.files.iter().filter_map(|file| sha256_of(file.hash.as_deref()?)).collect(),
     };
     Ok(lock.package.iter().filter(is_selected).map(package).collect())
 }

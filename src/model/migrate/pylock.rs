@@ -1,6 +1,6 @@
 //! pylock.toml (PEP 751): its packages, and those that an installer takes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Deserialize;
@@ -34,6 +34,17 @@ pub(super) struct PylockPackage {
     vcs: Option<toml::Table>,
     directory: Option<toml::Table>,
     archive: Option<toml::Table>,
+    #[serde(default)]
+    wheels: Vec<PylockFile>,
+    sdist: Option<PylockFile>,
+}
+
+/// A file of a package.
+#[derive(Deserialize)]
+struct PylockFile {
+    /// By algorithm.
+    #[serde(default)]
+    hashes: BTreeMap<String, String>,
 }
 
 impl Pylock {
@@ -55,6 +66,12 @@ impl Pylock {
 }
 
 impl PylockPackage {
+    /// The SHA-256 hashes of its files.
+    fn hashes(&self) -> BTreeSet<String> {
+        let files = self.wheels.iter().chain(&self.sdist);
+        files.filter_map(|file| file.hashes.get("sha256").cloned()).collect()
+    }
+
     /// Why it has no release of an index.
     fn left(&self) -> Option<&'static str> {
         let elsewhere = [&self.vcs, &self.directory, &self.archive].into_iter().any(Option::is_some);
@@ -84,6 +101,7 @@ pub(super) fn selected(text: &str, selection: &LockSelection<'_>) -> Result<Vec<
         name: package.name.clone(),
         version: package.version.clone(),
         left: package.left(),
+        hashes: package.hashes(),
     };
     Ok(lock.packages.iter().filter(is_selected).map(package).collect())
 }

@@ -20,6 +20,8 @@ pub struct ToolVersions {
     pub file: String,
     /// The version of each package.
     pub versions: BTreeMap<String, String>,
+    /// The SHA-256 hashes of the files of each package, where the lock file lists them.
+    pub hashes: BTreeMap<String, BTreeSet<String>>,
     /// Packages without a release of an index, with the reason.
     pub left: BTreeMap<String, &'static str>,
 }
@@ -63,13 +65,17 @@ fn settled(
     let unreadable = |why: String| ToolLockError::Unreadable { file: file.to_owned(), why };
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut left = BTreeMap::new();
-    for SelectedPackage { name, version, left: why } in packages {
+    let mut hashes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for SelectedPackage { name, version, left: why, hashes: own } in packages {
         let name = bare_name(&name).map_err(unreadable)?;
         match (why, version) {
             (None, Some(version)) => {
                 let parsed = Version::from_str(&version);
                 let parsed =
                     parsed.map_err(|_| unreadable(format!("`{name}` has the version `{version}`")))?;
+                if !own.is_empty() {
+                    hashes.entry(name.clone()).or_default().extend(own);
+                }
                 all.entry(name).or_default().insert(parsed.to_string());
             }
             (why, _) => drop(left.insert(name, why.unwrap_or("it has no version"))),
@@ -90,7 +96,7 @@ fn settled(
         });
     }
     let versions = all.into_iter().filter_map(|(name, versions)| Some((name, versions.into_iter().next()?)));
-    Ok(ToolVersions { file: file.to_owned(), versions: versions.collect(), left })
+    Ok(ToolVersions { file: file.to_owned(), versions: versions.collect(), hashes, left })
 }
 
 #[cfg(test)]

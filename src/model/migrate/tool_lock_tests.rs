@@ -276,6 +276,45 @@ fn other_files_and_formats_are_refused() {
 }
 
 #[test]
+fn hashes_of_files_are_read_from_every_tool() {
+    let (one, two) = ("1".repeat(64), "2".repeat(64));
+    for (file, text) in [
+        (
+            "uv.lock",
+            format!(
+                "version = 1\n[[package]]\nname = \"p\"\nsource = {{ virtual = \".\" }}\ndependencies = [{{ name = \"a\" }}]\n\
+                 [[package]]\nname = \"a\"\nversion = \"1\"\nsdist = {{ url = \"https://h.test/a.tar.gz\", hash = \"sha256:{one}\" }}\n\
+                 wheels = [{{ url = \"https://h.test/a.whl\", hash = \"sha256:{two}\" }}, {{ url = \"x\", hash = \"md5:3\" }}]\n"
+            ),
+        ),
+        (
+            "poetry.lock",
+            format!(
+                "[[package]]\nname = \"a\"\nversion = \"1\"\nfiles = [{{ file = \"a.whl\", hash = \"sha256:{one}\" }}, \
+                 {{ file = \"a.tar.gz\", hash = \"sha256:{two}\" }}]\n[metadata]\nlock-version = \"2.0\"\n"
+            ),
+        ),
+        (
+            "pylock.toml",
+            format!(
+                "lock-version = \"1.0\"\n[[packages]]\nname = \"a\"\nversion = \"1\"\n\
+                 wheels = [{{ url = \"https://h.test/a.whl\", hashes = {{ sha256 = \"{one}\" }} }}]\n\
+                 sdist = {{ url = \"https://h.test/a.tar.gz\", hashes = {{ sha256 = \"{two}\" }} }}\n"
+            ),
+        ),
+    ] {
+        let found = asked(&[], &[]).of(file, &text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_eq!(found.hashes["a"].iter().collect::<Vec<_>>(), [&one, &two], "{file}");
+    }
+    let pixi = format!(
+        "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n      - pypi: https://h.test/a-1-py3-none-any.whl\n\
+         packages:\n- pypi: https://h.test/a-1-py3-none-any.whl\n  name: a\n  version: '1'\n  sha256: {one}\n"
+    );
+    let found = asked(&[], &[]).of("pixi.lock", &pixi).expect("it is one");
+    assert_eq!(found.hashes["a"].iter().collect::<Vec<_>>(), [&one]);
+}
+
+#[test]
 fn lock_with_endless_entries_of_one_package_is_refused() {
     let root = "[[package]]\nname = \"p\"\nsource = { virtual = \".\" }\n";
     let entry = |number: usize| format!("[[package]]\nname = \"a\"\nversion = \"{number}\"\n");

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Value;
 
 use super::lock_selection::{
-    LockSelection, Mismatches, Refused, SelectedPackage, extra_names, holds_here, normalized,
+    LockSelection, Mismatches, Refused, SelectedPackage, extra_names, holds_here, normalized, sha256_of,
 };
 
 /// A package has at most this many entries for a target: each version is one, and so is each source.
@@ -54,6 +54,16 @@ pub(super) struct UvPackage {
     dev_dependencies: BTreeMap<String, Vec<Dependency>>,
     #[serde(default)]
     metadata: Metadata,
+    #[serde(default)]
+    wheels: Vec<UvFile>,
+    sdist: Option<UvFile>,
+}
+
+/// A file of a package.
+#[derive(Deserialize)]
+struct UvFile {
+    /// `sha256:…`.
+    hash: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -262,5 +272,11 @@ impl<'a> Walk<'a> {
 }
 
 fn selected_package(package: &UvPackage) -> SelectedPackage {
-    SelectedPackage { name: package.name.clone(), version: package.version.clone(), left: package.left() }
+    let files = package.wheels.iter().chain(&package.sdist);
+    SelectedPackage {
+        name: package.name.clone(),
+        version: package.version.clone(),
+        left: package.left(),
+        hashes: files.filter_map(|file| sha256_of(file.hash.as_deref()?)).collect(),
+    }
 }

@@ -12,13 +12,14 @@ use super::refusal::RuleViolation;
 use super::rule::Rule;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::Variant;
-use crate::model::local_version::{cuda_major, exact};
+use crate::model::local_version::{cuda_major, exact, without_local};
 use crate::model::stack::Stack;
 
 /// What is asked of every requirement next to one stack, with the rows by package: thousands of requirements look them up.
 pub(super) struct ForeignRules<'a> {
     stack: &'a Stack,
     edition: &'a str,
+    matrix: &'a Matrix,
     /// The framework rows of each package.
     rows: BTreeMap<&'a str, Vec<&'a Variant>>,
 }
@@ -40,7 +41,7 @@ impl<'a> ForeignRules<'a> {
                 rows.entry(package).or_default().push(row);
             }
         }
-        Self { stack, edition: &matrix.edition, rows }
+        Self { stack, edition: &matrix.edition, matrix, rows }
     }
 
     /// Returns why a requirement cannot be met next to the stack; `None`: nothing speaks against it. `typed`: as the user wrote it.
@@ -66,6 +67,13 @@ impl<'a> ForeignRules<'a> {
             } else {
                 no(format!("{typed}: the stack is {name} {}", stack.version), &edition)
             };
+        }
+        if let Some(row) = self.matrix.same_module(&stack.package, &name) {
+            let text = format!(
+                "{typed} installs the module `{}`, as {} {} of the stack does",
+                row.module, stack.package, stack.version
+            );
+            return no(text, &row.source);
         }
         // Another framework that belongs to the stack: the torch of vLLM.
         if self.rows.contains_key(name.as_str())
@@ -137,10 +145,24 @@ impl<'a> ForeignRules<'a> {
     }
 }
 
+/// Returns what is known by name and row against locked releases (`cupy-cuda11x==13.6.0`) beside a stack, with the place of each.
+pub fn mismatches_by_name(
+    releases: &[String],
+    stack: &Stack,
+    matrix: &Matrix,
+) -> Vec<(usize, RuleViolation)> {
+    let rules = ForeignRules::of(stack, matrix);
+    let mut all = Vec::new();
+    for (at, release) in releases.iter().enumerate() {
+        let parsed = Requirement::from_str(&without_local(release).0).ok();
+        all.extend(parsed.and_then(|parsed| rules.violation(release, &parsed)).map(|found| (at, found)));
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::local_version::without_local;
     use crate::model::resolve::{ResolveOptions, resolve};
     use crate::model::target::Target;
     use crate::model::versions::Machine;
@@ -174,6 +196,11 @@ mod tests {
             ),
             ("pytorch-cuda:2.7.1-cu128", "torch==2.6.0", "the stack is torch 2.7.1"),
             ("vllm-cuda:0.8.5", "torch==2.5.1", "the stack pins torch 2.6.0"),
+            (
+                "tensorflow-cuda:2.20",
+                "tensorflow-cpu",
+                "tensorflow-cpu installs the module `tensorflow`, as tensorflow 2.20.0 of the stack does",
+            ),
             ("pytorch-cuda:2.11.0-cu130", "cudf-cu12", "`cudf-cu13` is the package for CUDA 13"),
         ] {
             let text = why(spec, requirement).unwrap_or_else(|| panic!("{spec} {requirement}"));

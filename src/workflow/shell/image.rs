@@ -10,6 +10,7 @@ use crate::workflow::confirm::{can_ask, confirm};
 use crate::workflow::custom_base::{NamedBase, named_base};
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
+use crate::workflow::listed_names::with_listed;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::named::Named;
 use crate::workflow::own_images::image_of_lock;
@@ -41,6 +42,7 @@ pub(crate) async fn build(
     base: Option<&NamedBase>,
 ) -> Result<(), CommandError> {
     let args = request::Build::of(&wanted.spec);
+    let wanted = &with_listed(wanted, &stack, session.settings).await?;
     if let Done::Built(built) = Box::pin(build_one(session, wanted, stack, base, &args)).await?
         && let Some(error) = built.rejection()
     {

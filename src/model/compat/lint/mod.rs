@@ -12,6 +12,7 @@ mod fault;
 mod frameworks;
 mod jit;
 mod keys;
+mod needs;
 mod nvcc;
 mod systems;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub fn faults(matrix: &Matrix) -> Vec<Fault> {
     nvcc::check(matrix, &mut faults);
     jit::check(matrix, &mut faults);
     coupled::check(matrix, &mut faults);
+    needs::check(matrix, &mut faults);
     cycle::check(matrix, &mut faults);
     faults.0
 }

@@ -323,6 +323,17 @@ catches! {
     a_trap_without_a_way_out:
         |m| m.coupled_packages.iter_mut().find(|row| row.package == "apex").unwrap().instead = None
         => "coupled_package apex", "`trap` and `instead`";
+    a_module_of_one_package:
+        |m| m.same_modules[0].packages.truncate(1) => "same_module cv2", "two packages or more, sorted `cv2`";
+    a_package_with_two_modules: |m| {
+        let other = m.same_modules[1].packages[0].clone();
+        m.same_modules[0].packages.push(other);
+    } => "same_module cv2", "one module for `onnxruntime`";
+    a_wheel_that_loads_nothing:
+        |m| m.wheel_libraries[0].libraries.clear() => "wheel_libraries opencv-python", "empty `libraries`";
+    a_library_in_no_package:
+        |m| m.wheel_libraries[0].libraries[0] = "libx.so.1".into()
+        => "wheel_libraries opencv-python", "distribution_library `libx.so.1`";
     companions_in_a_circle: |m| {
         let torch = |row: &&mut crate::model::compat::tables::Variant| {
             row.framework == "pytorch" && row.version.to_string() == "2.11.0"

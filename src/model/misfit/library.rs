@@ -1,0 +1,50 @@
+//! Libraries of the operating system that locked wheels load and the image lacks.
+
+use super::question::{Misfit, MisfitKind, Question};
+use crate::model::compat::needs::WheelLibraries;
+use crate::model::lock::LockedWheel;
+
+pub(super) fn misfits(question: Question<'_>) -> Vec<Misfit> {
+    let rows = &question.known.matrix.wheel_libraries;
+    let row_of = |wheel: &LockedWheel| rows.iter().find(|row| row.package == wheel.name);
+    let wheels = question.lock.wheels.iter();
+    wheels.filter_map(|wheel| misfit(question, wheel, row_of(wheel)?)).collect()
+}
+
+fn misfit(question: Question<'_>, wheel: &LockedWheel, row: &WheelLibraries) -> Option<Misfit> {
+    let (lock, matrix) = (question.lock, question.known.matrix);
+    let (mut libraries, mut apt): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
+    for library in row.libraries.iter().filter(|library| !lock.added.may_lack.contains(library)) {
+        let package = matrix.distribution_libraries.iter().find(|known| known.library == *library)?;
+        if question.has_deb(&package.package) {
+            continue;
+        }
+        libraries.push(library);
+        if !apt.contains(&package.package) {
+            apt.push(package.package.clone());
+        }
+    }
+    if libraries.is_empty() {
+        return None;
+    }
+    let as_read = if wheel.version == row.read { String::new() } else { format!(", as {} does", row.read) };
+    let text = format!(
+        "`{} {}`{} loads libraries that the image lacks{as_read}: {} (apt: {})",
+        wheel.name,
+        wheel.version,
+        question.required_by(&wheel.name),
+        libraries.join(", "),
+        apt.join(", ")
+    );
+    let (packages, source) = (vec![wheel.name.clone()], Some(row.source.clone()));
+    Some(Misfit { kind: MisfitKind::SystemLibrary, packages, text, apt, source })
+}
+
+impl Question<'_> {
+    /// Whether the image has a package of the distribution, which later releases call `libasound2t64` in place of `libasound2`.
+    fn has_deb(&self, name: &str) -> bool {
+        let is_it = |deb: &str| deb == name || deb.strip_suffix("t64") == Some(name);
+        let base = self.lock.base.packages.iter();
+        base.chain(self.lock.debs()).any(|deb| is_it(&deb.name))
+    }
+}
