@@ -99,6 +99,7 @@ impl Catalogue {
     pub(super) fn default_index(&self) -> Address {
         self.uv.index.parse().expect("templates/packages/packages.toml is tested")
     }
+
     /// The directory of the vendor's apt repositories.
     pub(super) fn vendor_repositories(&self) -> Address {
         self.vendor_repositories.address.parse().expect("templates/packages/packages.toml is tested")

@@ -1,4 +1,4 @@
-//! Addresses of wheels where no setting names an index: uv knows its own default, this program does not.
+//! Addresses of wheels where no setting names an index: uv tells where its own default has them.
 //!
 //! They are kept in the state directory, never in a lock.
 

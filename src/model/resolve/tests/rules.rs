@@ -163,7 +163,7 @@ fn sglang_runs_only_on_gpus_of_its_torch() {
     }
 }
 
-/// The wheels of x86_64 say nothing of those of aarch64: their GPU code, C library and requirements were read.
+/// The wheels of `x86_64` say nothing of those of aarch64: their GPU code, C library and requirements were read.
 #[test]
 fn rows_of_aarch64_are_their_own() {
     let matrix = Matrix::current();
