@@ -256,7 +256,7 @@ fn local_row_is_chosen_by_its_label_and_marked() {
     assert!(text.stdout.contains("2.8.0+corp1 (the default package index, local)"), "{}", text.stdout);
     // Without its label nothing changes.
     let same = json(&plan("pytorch-cuda:2.8"));
-    assert_eq!((&same["name"], &same["local"]), (&json(&public)["name"], &Value::Null));
+    assert_eq!((&same["name"], &same["local"]), (&json(&public)["name"], &Value::Bool(false)));
     let doctor = program.run(&["doctor", "-v"]).stdout.replace("\n         ", " ");
     assert!(doctor.contains(&format!("1 row of {file}")), "{doctor}");
     let shown = program.run(&["compat", "show", "variant pytorch 2.8.0+corp1"]);

@@ -40,7 +40,7 @@ const OBJECTS: &[Object] = &[
             ("platform", "`linux/amd64` or `linux/arm64`"),
             ("channel", "index of the framework"),
             ("experimental", "true if upstream calls the build so"),
-            ("local", "only with a row of `[matrix] local`: true"),
+            ("local", "true for a row of `[matrix] local`"),
             ("licence", "licence of the product if it restricts redistribution, or null"),
             ("stack", "resolved versions by component"),
             ("requires", "least driver, GPUs with machine code, PTX"),

@@ -40,7 +40,6 @@ pub struct PlanReport {
     /// Whether the variant is experimental upstream.
     pub experimental: bool,
     /// Whether the variant is a row of this machine's own file, not of the matrix.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub local: bool,
     /// The licence of the product, if it restricts whom the image may be passed on to.
     pub licence: Option<String>,
