@@ -11,7 +11,7 @@ use crate::shell::ShellError;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::confirm::{can_ask, choose};
 use crate::workflow::error::CommandError;
-use crate::workflow::interrupt::{interruptible, to_the_end};
+use crate::workflow::interrupt::{Signals, to_the_end};
 use crate::workflow::own_images::{is_outside_project, nothing_built};
 use crate::workflow::project_trust::{Judged, Use, require_trust};
 use crate::workflow::request_error::RequestError;
@@ -57,8 +57,11 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
     } else {
         None
     };
+    let mut signals = Signals::listen()?;
     let judged = match &project {
-        Some(wanted) => interruptible(require_trust(wanted, Use::Shell, args.trust, settings)).await?,
+        Some(wanted) => {
+            signals.interruptible(require_trust(wanted, Use::Shell, args.trust, settings)).await?
+        }
         None => Judged::default(),
     };
     let mut args = args.clone();
@@ -67,14 +70,13 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
         let spec = spec.ok_or(RequestError::PartWithoutSpec { option })?;
         args.image = Some(restricted(&spec, &args.parts)?);
     }
-    let session = interruptible(Session::open(settings, None)).await?;
+    let session = signals.interruptible(Session::open(settings, None)).await?;
     if is_unnamed && !is_project {
-        args.image = Some(interruptible(last_image(&session)).await?);
+        args.image = Some(signals.interruptible(last_image(&session)).await?);
     }
+    let opened = open(&session, &args, project.as_ref().map(|wanted| (wanted, &judged)));
     // From here on signals are the program's.
-    match interruptible(Box::pin(open(&session, &args, project.as_ref().map(|wanted| (wanted, &judged)))))
-        .await?
-    {
+    match signals.interruptible(Box::pin(opened)).await? {
         OpenOutcome::Served { told, container, tunnels: _tunnels } => {
             told.print(settings);
             let Some(container) = container else {
@@ -83,7 +85,7 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
             };
             let text = "press Ctrl-C to stop (use --detach to keep it running)".to_owned();
             session.reporter.report(Event::Note { text });
-            until_ended(&session, &told.name, &container).await
+            until_ended(&session, &told.name, &container, &mut signals).await
         }
         OpenOutcome::Program(started) => {
             // After a command its output and exit code are all that the caller wants.

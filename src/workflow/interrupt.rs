@@ -1,6 +1,6 @@
 //! Runs a command's work until it ends or a signal comes.
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::{Exit, Failure};
 use crate::report::Printer;
@@ -44,15 +44,47 @@ pub(crate) fn until_interrupted<T>(
 pub(crate) async fn interruptible<T>(
     work: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
-    let listen = |kind| signal(kind).map_err(|cause| RunError::Runtime { cause });
     // All of them before the work begins: a signal during its first step would kill the process.
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let (mut terminate, mut hangup) = (listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
-    tokio::select! {
-        result = work => result,
-        _ = interrupt.recv() => Err(RunError::Interrupted.into()),
-        _ = terminate.recv() => Err(RunError::Interrupted.into()),
-        _ = hangup.recv() => Err(RunError::Interrupted.into()),
+    Signals::listen()?.interruptible(work).await
+}
+
+/// Ctrl-C, SIGTERM and SIGHUP from one moment on. Whoever does one work after the other keeps it: with a listener for each, a signal
+/// between two of them would be heard by none, since the process has a handler from the first one on.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Listens from now on.
+    pub(crate) fn listen() -> Result<Self, RunError> {
+        let listen = |kind| signal(kind).map_err(|cause| RunError::Runtime { cause });
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// The work, or the error that it was interrupted; a signal since the work before interrupts it, too.
+    pub(crate) async fn interruptible<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, CommandError>>,
+    ) -> Result<T, CommandError> {
+        tokio::select! {
+            result = work => result,
+            () = self.received() => Err(RunError::Interrupted.into()),
+        }
+    }
+
+    /// Waits for one of them, or returns at once for one that came since the last was received.
+    pub(crate) async fn received(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
     }
 }
 

@@ -117,7 +117,11 @@ fn conflicting_requirements_are_reported_with_file_and_chain() {
     ];
     project.assert_not_locked(&["lock"], 1, &says);
     project.wants(&["a-package-that-nobody-has-here"]);
-    project.assert_not_locked(&["lock"], 1, &["`a-package-that-nobody-has-here`", "check the spelling"]);
+    project.assert_not_locked(
+        &["lock"],
+        1,
+        &["`a-package-that-nobody-has-here` (envforge.toml) is not in index"],
+    );
 }
 
 #[test]

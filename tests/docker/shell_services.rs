@@ -1,15 +1,17 @@
 //! `shell --jupyter`, `--ssh` and `--vscode` with the clients people use.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::fs::{OFlags, fcntl_setfl};
+
 use crate::distant::distant_engine;
 use crate::engine::docker;
 use crate::program::Run;
-use crate::scene::{SPEC, TAG, assert_message, interrupt_when};
+use crate::scene::{SPEC, TAG, assert_message, interrupt_when, send_interrupt, wait_until};
 use crate::shell::Shells;
 
 /// The status line and body of a page of this machine.
@@ -77,6 +79,36 @@ fn jupyter_in_the_foreground_ends_with_ctrl_c() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.starts_with("http://127.0.0.1:"), "{}", run.stdout);
     assert_eq!(shells.listed().len(), 0);
+}
+
+/// A caller that does not read yet holds the program where it tells the address: Ctrl-C counts there, too.
+#[test]
+#[ignore = "needs docker"]
+fn ctrl_c_while_the_address_is_told_is_not_lost() {
+    let shells = Shells::new();
+    let (mut reader, writer) = full_pipe();
+    let mut command = shells.command(&["shell", TAG, "--jupyter"]);
+    let mut child = command.stdout(writer).spawn().expect("it starts");
+    drop(command);
+    wait_until("the program waits for its reader", || {
+        let task = format!("/proc/{0}/task/{0}/wchan", child.id());
+        std::fs::read_to_string(task).is_ok_and(|place| place.contains("pipe_write"))
+    });
+    send_interrupt(&child);
+    let mut told = Vec::new();
+    reader.read_to_end(&mut told).expect("a pipe");
+    assert!(String::from_utf8_lossy(&told).contains("http://127.0.0.1:"), "it was not told");
+    assert_eq!(child.wait().expect("a child of ours").code(), Some(0));
+    assert_eq!(shells.listed().len(), 0);
+}
+
+/// A pipe that takes nothing until it is read.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    fcntl_setfl(&writer, OFlags::NONBLOCK).expect("ours");
+    while writer.write(b"\n").is_ok() {}
+    fcntl_setfl(&writer, OFlags::empty()).expect("ours");
+    (reader, writer)
 }
 
 #[test]

@@ -509,7 +509,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn send_interrupt(child: &Child) {
+pub(crate) fn send_interrupt(child: &Child) {
     let id = child.id().to_string();
     let sent = std::process::Command::new("kill").args(["-INT", &id]).status().expect("kill starts");
     assert!(sent.success(), "the program ended before it was interrupted");

@@ -8,7 +8,6 @@ use camino::Utf8Path;
 use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::engine::{Containers, EngineInfo, Output, Port, Program};
 use crate::model::request::{self, ServiceOptions};
@@ -18,7 +17,7 @@ use crate::shell::labels::{Shell, container_name};
 use crate::shell::{Jupyter, Services, ShellError, Ssh, User, token, url, vscode_uri};
 use crate::store::{read_regular_text, read_typed_text, read_typed_text_early};
 use crate::workflow::error::CommandError;
-use crate::workflow::interrupt::RunError;
+use crate::workflow::interrupt::Signals;
 use crate::workflow::session::Session;
 use crate::workflow::shell::service_urls::ServiceUrls;
 use crate::workflow::shell::ssh_client::{MOST_SAID, PATIENCE, client, forget_client, home, printed};
@@ -268,15 +267,11 @@ pub(crate) async fn until_ended(
     session: &Session<'_>,
     name: &str,
     container: &str,
+    signals: &mut Signals,
 ) -> Result<u8, CommandError> {
-    let fault = |cause| RunError::Runtime { cause };
-    let mut terminate = signal(SignalKind::terminate()).map_err(fault)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(fault)?;
     let program = Program::Command(container.to_owned());
     let result = tokio::select! {
-        _ = tokio::signal::ctrl_c() => Ok(0),
-        _ = terminate.recv() => Ok(0),
-        _ = hangup.recv() => Ok(0),
+        () = signals.received() => Ok(0),
         ended = session.containers.exit_code(&program) => {
             let said = last_words(&*session.containers, container).await;
             Err(ShellError::Ended { code: ended?, said })
