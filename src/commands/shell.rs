@@ -16,7 +16,9 @@ use crate::workflow::own_images::{is_outside_project, nothing_built};
 use crate::workflow::project_trust::{Judged, Use, require_trust};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
-use crate::workflow::shell::{OpenOutcome, Then, drive_it, open, opened_images, project_of, until_ended};
+use crate::workflow::shell::{
+    OpenOutcome, PassedSignals, Then, drive_it, open, opened_images, project_of, until_ended,
+};
 use crate::workflow::spec_parts::restricted;
 use crate::workflow::verify_target::spec_of;
 
@@ -75,7 +77,8 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
         args.image = Some(signals.interruptible(last_image(&session)).await?);
     }
     let opened = open(&session, &args, project.as_ref().map(|wanted| (wanted, &judged)));
-    // From here on signals are the program's.
+    // Once the program has started signals are its own, also those that come before it is attached.
+    let passed = PassedSignals::listen()?;
     match signals.interruptible(Box::pin(opened)).await? {
         OpenOutcome::Served { told, container, tunnels: _tunnels } => {
             told.print(settings);
@@ -93,7 +96,7 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
             let image = args.image.as_deref().filter(|_| !args.start.attach);
             let is_known = started.opens_again || started.then == Then::Keep;
             let next = (is_opened && is_known).then(|| next_step(image, started.then));
-            let code = drive_it(&session, *started).await?;
+            let code = drive_it(&session, *started, passed).await?;
             if let Some(next) = next {
                 say(settings, &next);
             }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use http::StatusCode;
 use http::header::ACCEPT;
-use serde::Deserialize;
 
 use super::error::PackagesError;
 use super::index_order::IndexOrder;
 use super::index_page::links;
+use super::json_page::{JSON_PAGE, listed_files};
 use super::limits::LARGEST_PAGE;
 use super::settings::IndexSettings;
 use super::wheel_name::{WheelName, normalised};
@@ -24,8 +24,6 @@ use crate::model::lock::UserAdditions;
 use crate::model::misfit::ListedReleases;
 use crate::model::stack::Stack;
 
-/// The JSON form of a page (PEP 691), else the usual one.
-const FORMS: &str = "application/vnd.pypi.simple.v1+json, text/html;q=0.5";
 /// Pages requested in parallel.
 const PARALLEL: usize = 8;
 /// The time after which what has not answered decides nothing.
@@ -118,7 +116,8 @@ impl RequestedNames<'_> {
         let mut request = HttpRequest::get(page.clone(), LARGEST_PAGE, PATIENCE);
         request.once = true;
         if !index.is_flat() {
-            request.header(ACCEPT, FORMS);
+            // Else the usual form, which tells whether the name is there.
+            request.header(ACCEPT, &format!("{JSON_PAGE}, text/html;q=0.5"));
         }
         let Ok(answer) = self.fetcher.ask(&request).await else { return Answer::Nothing };
         match answer.status {
@@ -143,34 +142,14 @@ fn is_file_of(file: &str, package: &str) -> bool {
     stem.and_then(|stem| stem.rsplit_once('-')).is_some_and(|(name, _)| normalised(name) == package)
 }
 
-#[derive(Deserialize)]
-struct Page {
-    files: Vec<File>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct File {
-    filename: String,
-    upload_time: Option<String>,
-    /// False, or the reason.
-    #[serde(default)]
-    yanked: serde_json::Value,
-}
-
 /// The releases of a page with the day of their first file; none for a page that tells no days.
 fn releases(body: &[u8]) -> ListedReleases {
-    let Ok(page) = serde_json::from_slice::<Page>(body) else { return ListedReleases::default() };
     let mut all: BTreeMap<String, String> = BTreeMap::new();
-    for file in page.files {
-        let is_yanked = !matches!(file.yanked, serde_json::Value::Null | serde_json::Value::Bool(false));
-        let day = file.upload_time.as_deref().and_then(|time| time.get(..10));
-        let (Some(day), Some(version), false) = (day, version_of(&file.filename), is_yanked) else {
-            continue;
-        };
-        let first = all.entry(version).or_insert_with(|| day.to_owned());
-        if day < first.as_str() {
-            day.clone_into(first);
+    for file in listed_files(body).iter().filter(|file| !file.is_yanked()) {
+        let (Some(day), Some(version)) = (file.day(), version_of(&file.filename)) else { continue };
+        let first = all.entry(version).or_insert_with(|| day.clone());
+        if day < *first {
+            *first = day;
         }
     }
     ListedReleases(all)

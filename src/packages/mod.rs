@@ -17,6 +17,7 @@ mod hints;
 mod index_order;
 mod index_page;
 mod inputs;
+mod json_page;
 mod limits;
 mod listed;
 mod local_wheel;
@@ -56,6 +57,8 @@ pub use error::{PackagesError, ToolOutput};
 pub use index_order::SharedName;
 #[cfg(feature = "maintain")]
 pub(crate) use index_page::{Link, links};
+#[cfg(feature = "maintain")]
+pub(crate) use json_page::{JSON_PAGE, listed_files};
 pub use listed::{Listed, RequestedNames, UnlistedName};
 pub use local_wheel::LocalWheel;
 #[cfg(test)]

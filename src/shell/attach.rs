@@ -24,21 +24,58 @@ pub(crate) struct AttachTarget<'a> {
     pub(crate) pid_file: Option<String>,
 }
 
-/// Signals forwarded to the program, by name.
-const PASSED: [(SignalKind, &str); 6] = [
-    (SignalKind::interrupt(), "INT"),
-    (SignalKind::terminate(), "TERM"),
-    (SignalKind::hangup(), "HUP"),
+/// Signals passed to the program that end this process otherwise, by name.
+const ENDING: [(SignalKind, &str); 3] =
+    [(SignalKind::interrupt(), "INT"), (SignalKind::terminate(), "TERM"), (SignalKind::hangup(), "HUP")];
+
+/// Further signals passed to the program.
+const FURTHER: [(SignalKind, &str); 3] = [
     (SignalKind::quit(), "QUIT"),
     (SignalKind::user_defined1(), "USR1"),
     (SignalKind::user_defined2(), "USR2"),
 ];
 
+/// The signals that go to the program: those that end a process from before the program starts, so that none is lost between its start
+/// and [`attach_terminal`].
+pub(crate) struct PassedSignals {
+    sender: mpsc::Sender<&'static str>,
+    receiver: mpsc::Receiver<&'static str>,
+}
+
+impl PassedSignals {
+    /// Listens from now on.
+    pub(crate) fn listen() -> Result<Self, ShellError> {
+        let (sender, receiver) = mpsc::channel(8);
+        let signals = Self { sender, receiver };
+        signals.add(ENDING)?;
+        Ok(signals)
+    }
+
+    fn add(&self, kinds: impl IntoIterator<Item = (SignalKind, &'static str)>) -> Result<(), ShellError> {
+        for (kind, name) in kinds {
+            let mut signal: Signal = signal(kind).map_err(|cause| ShellError::Terminal { cause })?;
+            let sender = self.sender.clone();
+            tokio::spawn(async move {
+                while signal.recv().await.is_some() {
+                    if sender.send(name).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
 /// Attaches to the program and returns its exit code.
-pub(crate) async fn attach_terminal(driven: &AttachTarget<'_>, attached: Attached) -> Result<u8, ShellError> {
+pub(crate) async fn attach_terminal(
+    driven: &AttachTarget<'_>,
+    attached: Attached,
+    mut signals: PassedSignals,
+) -> Result<u8, ShellError> {
     let Attached { input, mut output } = attached;
     let raw = if driven.terminal { Some(Raw::enter()?) } else { None };
-    let mut signals = signals()?;
+    signals.add(FURTHER)?;
     let mut resized = signal(SignalKind::window_change()).map_err(|cause| ShellError::Terminal { cause })?;
     let _feeding = feed(input);
     driven.resize().await;
@@ -55,7 +92,7 @@ pub(crate) async fn attach_terminal(driven: &AttachTarget<'_>, attached: Attache
                 None => break,
             },
             _ = resized.recv() => driven.resize().await,
-            Some(name) = signals.recv() => {
+            Some(name) = signals.receiver.recv() => {
                 driven.pass(name).await;
                 // The terminal is closed: a command next to the container's own has no reader.
                 hung_up = name == "HUP" && driven.terminal && matches!(driven.program, Program::Exec(_));
@@ -131,21 +168,4 @@ fn feed(mut input: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>>) -> Abor
         // Kept: dropping it would end the connection, and the output with it.
         std::future::pending::<()>().await;
     }))
-}
-
-/// The names of signals as they come.
-fn signals() -> Result<mpsc::Receiver<&'static str>, ShellError> {
-    let (sender, receiver) = mpsc::channel(8);
-    for (kind, name) in PASSED {
-        let mut signal: Signal = signal(kind).map_err(|cause| ShellError::Terminal { cause })?;
-        let sender = sender.clone();
-        tokio::spawn(async move {
-            while signal.recv().await.is_some() {
-                if sender.send(name).await.is_err() {
-                    return;
-                }
-            }
-        });
-    }
-    Ok(receiver)
 }

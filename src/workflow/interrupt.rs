@@ -49,7 +49,7 @@ pub(crate) async fn interruptible<T>(
 }
 
 /// Ctrl-C, SIGTERM and SIGHUP from one moment on. Whoever does one work after the other keeps it: with a listener for each, a signal
-/// between two of them would be heard by none, since the process has a handler from the first one on.
+/// between two of them would be lost, since the process has a handler from the first one on.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,

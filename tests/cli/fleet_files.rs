@@ -230,4 +230,7 @@ fn file_that_no_node_could_start_is_refused_here() {
     assert!(nodes.read("calls").is_empty(), "{}", nodes.read("calls"));
     let here = program.run(&["verify", "torch.sqsh"]);
     assert_message(&here, 2, &["`torch.sqsh` is a file, which no engine starts", "--on ssh:HOST"]);
+    // No engine is asked for an image of that name.
+    let gone = program.run(&["verify", "gone.sif"]);
+    assert_message(&gone, 2, &["cannot read image file `gone.sif`: no such file or directory"]);
 }

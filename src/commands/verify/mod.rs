@@ -46,9 +46,14 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     if !args.fleet.merge.is_empty() {
         return nodes::merge_files(args, settings);
     }
-    let is_here = |name: &&String| is_image_file(name) && settings.paths.current_dir.join(name).is_file();
-    if let Some(file) = args.images.iter().find(is_here) {
-        return Err(FleetError::FileHere { file: file.clone() }.into());
+    // An image of such a name is meant by its name with a tag.
+    if let Some(file) = args.images.iter().find(|name| is_image_file(name)) {
+        let file = file.clone();
+        return Err(match fs_err::metadata(settings.paths.current_dir.join(&file)) {
+            Ok(_) => FleetError::FileHere { file },
+            Err(cause) => FleetError::ImageFile { file, cause },
+        }
+        .into());
     }
     if let Some(image) = args.images.first()
         && let Some(option) = args.project.option()

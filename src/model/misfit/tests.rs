@@ -85,7 +85,7 @@ fn wheels_of_the_cache_that_share_paths_are_named_once() {
         path: "x/a.py".to_owned(),
         count: 2,
     };
-    assert_eq!(shared, [pair("one", "two")], "equal content is no matter");
+    assert_eq!(shared, [pair("one", "two")], "files of equal content are not counted");
     let mut scene = Scene::of(&["one==1", "two==1", "opencv-python==5", "opencv-python-headless==5"]);
     scene.shared = vec![
         pair("one", "two"),

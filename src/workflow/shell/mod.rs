@@ -22,6 +22,7 @@ use crate::shell::{AttachTarget, ShellError, attach_terminal};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
+pub(crate) use crate::shell::PassedSignals;
 pub(crate) use crate::shell::labels::Shell;
 pub(crate) use open::{open, shells};
 pub(crate) use opened::opened_images;
@@ -35,12 +36,16 @@ pub(crate) use ssh_client::forget_client;
 pub(crate) use volumes::ETC_LABEL;
 
 /// Joins the program with this terminal until it ends, and ends its container as was agreed.
-pub(crate) async fn drive_it(session: &Session<'_>, started: Started) -> Result<u8, CommandError> {
+pub(crate) async fn drive_it(
+    session: &Session<'_>,
+    started: Started,
+    signals: PassedSignals,
+) -> Result<u8, CommandError> {
     let Started { container, program, attached, terminal, pid_file, then, opens_again: _, tunnels: _tunnels } =
         started;
     let containers = &*session.containers;
     let driven = AttachTarget { containers, container: &container, program, terminal, pid_file };
-    let code = attach_terminal(&driven, attached).await;
+    let code = attach_terminal(&driven, attached, signals).await;
     let goes = match then {
         Then::Remove => code.is_ok(),
         // Nobody is there to ask.
