@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Subcommand};
 
+use super::target::platforms;
 use super::verify::Level;
 use crate::model::request::{self, MaxAge};
 
@@ -49,7 +50,7 @@ pub struct EvidenceArgs {
     #[arg(long, value_name = "PUB")]
     pub key: Vec<Utf8PathBuf>,
     /// Platform, for an image of several.
-    #[arg(long, value_name = "PLATFORM", value_parser = ["linux/amd64", "linux/arm64"])]
+    #[arg(long, value_name = "PLATFORM", value_parser = platforms())]
     pub platform: Option<String>,
     /// What to do with it.
     #[command(subcommand)]
@@ -104,7 +105,7 @@ pub struct AdmitArgs {
     #[arg(long, value_name = "PUB")]
     pub key: Vec<Utf8PathBuf>,
     /// Platform, for an image of several.
-    #[arg(long, value_name = "PLATFORM", value_parser = ["linux/amd64", "linux/arm64"])]
+    #[arg(long, value_name = "PLATFORM", value_parser = platforms())]
     pub platform: Option<String>,
 }
 
@@ -127,7 +128,7 @@ pub struct WithdrawArgs {
     #[arg(long, value_name = "FILE")]
     pub key: Option<Utf8PathBuf>,
     /// Platform, for an image of several.
-    #[arg(long, value_name = "PLATFORM", value_parser = ["linux/amd64", "linux/arm64"])]
+    #[arg(long, value_name = "PLATFORM", value_parser = platforms())]
     pub platform: Option<String>,
 }
 

@@ -19,7 +19,11 @@ pub(super) const HABITS: &[Habit] = &[
         "`add` puts packages into envforge.toml and locks them",
         "envforge add einops",
     ),
-    habit(&["uninstall", "rm"], "`remove` takes packages out of envforge.toml", "envforge remove einops"),
+    habit(
+        &["uninstall", "rm", "delete", "del"],
+        "`remove` takes packages out of envforge.toml",
+        "envforge remove einops",
+    ),
     habit(
         &["upgrade", "update"],
         "`lock --upgrade` locks the newest versions, `lock -P` those of one package",
@@ -31,6 +35,12 @@ pub(super) const HABITS: &[Habit] = &[
         &["activate", "deactivate", "enter", "open", "bash", "sh"],
         "`shell` opens an environment, `exit` leaves it",
         "envforge shell",
+    ),
+    habit(&["ssh"], "`shell --ssh` opens an environment to SSH and VS Code", "envforge shell --ssh"),
+    habit(
+        &["explain", "diagnose", "why-not"],
+        "`doctor --explain` explains an error message",
+        "envforge doctor --explain train.log",
     ),
     habit(
         &["exec"],
@@ -111,6 +121,16 @@ pub(super) struct OptionHabit {
 }
 
 pub(super) const OPTION_HABITS: &[OptionHabit] = &[
+    OptionHabit {
+        options: &["--arch", "--machine", "--cpu"],
+        verbs: &["plan", "lock", "build", "list"],
+        answer: "the processor is part of a platform, as in `envforge plan pytorch-cuda --platform linux/arm64`",
+    },
+    OptionHabit {
+        options: &["--devel", "--dev", "--flavor", "--flavour"],
+        verbs: &["plan", "lock", "build"],
+        answer: "the flavour is the end of the spec, as in `envforge plan pytorch-cuda:2.8-cu128-devel`",
+    },
     OptionHabit {
         options: &["-i", "-t"],
         verbs: &["shell", "run"],

@@ -4,8 +4,10 @@ use camino::Utf8PathBuf;
 use clap::Args;
 
 use super::ProjectArgs;
+use super::target::platforms;
 use crate::model::layer_compression::LayerCompression;
 use crate::model::request;
+use crate::model::versions::Machine;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,6 +17,7 @@ Examples:
   envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest
   envforge push pytorch-cuda:2.8-cu128 box.test/torch  by its digest, without a tag
   envforge push box.test/team/vision:1.2 --compression zstd
+  envforge push box.test/team/vision:1.2 --platform linux/amd64,linux/arm64
   envforge push box.test/team/vision:1.2 --attest --key cosign.key
   envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 --evidence
 
@@ -33,6 +36,10 @@ pub struct PushArgs {
     /// [default: `[registry] compression`, `gzip`].
     #[arg(long, value_name = "NAME")]
     pub compression: Option<LayerCompression>,
+    /// Platforms that the tag holds (comma-separated): add this image to it and keep those of the other platforms. Each image is pushed from
+    /// an engine of its platform.
+    #[arg(long, value_name = "PLATFORM,...", value_delimiter = ',', value_parser = platforms())]
+    pub platform: Vec<String>,
     /// Also copy the image's evidence: from the registries that it came from, and what `import` or a vendor folder brought.
     #[arg(long)]
     pub evidence: bool,
@@ -48,11 +55,12 @@ pub struct PushArgs {
 }
 
 impl From<PushArgs> for request::Push {
-    fn from(PushArgs { names, compression, evidence, attest, key, project }: PushArgs) -> Self {
+    fn from(PushArgs { names, compression, platform, evidence, attest, key, project }: PushArgs) -> Self {
         let project = request::ProjectOptions::from(project);
         let mut targets = names;
         let is_of_project = project.option().is_some() || targets.len() == 1;
         let image = (!is_of_project).then(|| targets.remove(0));
-        Self { image, targets, compression, evidence, attest, key, project }
+        let platforms = platform.iter().filter_map(|name| Machine::of_platform(name)).collect();
+        Self { image, targets, compression, platforms, evidence, attest, key, project }
     }
 }

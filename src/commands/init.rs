@@ -6,7 +6,9 @@ use serde::Serialize;
 use crate::failure::{Exit, Failure, reason};
 use crate::model::compat::Matrix;
 use crate::model::image_ref::ImageRef;
-use crate::model::migrate::{Change, Migration, Question, Reading, Refusal, Row, decide, starter};
+use crate::model::migrate::{
+    Change, Migration, OtherFramework, Question, Reading, Refusal, Row, decide, starter,
+};
 use crate::model::project::{FILE, SCHEMA_FILE, json_schema};
 use crate::model::request::{self, LockOptions, ProjectOptions};
 use crate::model::resolve::{CompanionRequest, ResolveOptions, resolve, unfit};
@@ -49,6 +51,7 @@ pub(super) async fn init(args: &request::Init, settings: &Settings) -> Result<Ex
     if let Some(typed) = &args.spec {
         resolved(typed)?;
     }
+    let is_default = readings.is_empty() && args.spec.is_none();
     let found = if readings.is_empty() {
         let stack = resolved(args.spec.as_deref().unwrap_or("pytorch-cuda"))?;
         let short = stack.name.trim_end_matches(&format!("-py{}", stack.python)).to_owned();
@@ -81,6 +84,9 @@ pub(super) async fn init(args: &request::Init, settings: &Settings) -> Result<Ex
         Said { file: Some(file.as_str()), spec: Some(&found.spec), files: &found.files, rows: &found.rows };
     told(&said, None, settings.output);
     if !settings.output.quiet && !settings.output.json {
+        if is_default {
+            Printer.say("no requirements, environment or Dockerfile found: the newest default is written");
+        }
         Printer.say(&format!("next: envforge build    ({})", found.spec));
     }
     Ok(Exit::Done)
@@ -138,21 +144,50 @@ fn refused(
 ) -> Result<Exit, CommandError> {
     let (spec, files, rows, error) = match refusal {
         Refusal::NothingUnderstood { files, rows } => {
-            let what = "nothing in these files was understood";
-            (None, files.clone(), rows, NotUnderstood { files, what }.into())
+            let what = "nothing in these files was understood".to_owned();
+            let hint = hint(&rows, None);
+            (None, files.clone(), rows, NotUnderstood { files, what, hint }.into())
         }
-        Refusal::NoFramework { files, rows } => {
-            let what = "these files name no framework with CUDA";
-            (None, files.clone(), rows, NotUnderstood { files, what }.into())
+        Refusal::NoFramework { files, other, rows } => {
+            let hint = hint(&rows, other.as_ref());
+            let what = match other {
+                Some(OtherFramework { name, package, product: None }) => {
+                    format!("these files ask for {name} (`{package}`), for which envforge has no product")
+                }
+                Some(OtherFramework { name, package, product: Some(_) }) => {
+                    format!("these files ask for {name} (`{package}`)")
+                }
+                None => "these files name no framework with CUDA".to_owned(),
+            };
+            (None, files.clone(), rows, NotUnderstood { files, what, hint }.into())
         }
         Refusal::Impossible { spec, files, rows } => {
-            let what = "these files contradict each other";
-            let contradiction = || NotUnderstood { files: files.clone(), what }.into();
+            let what = "these files contradict each other".to_owned();
+            let hint = hint(&rows, None);
+            let contradiction = || NotUnderstood { files: files.clone(), what, hint }.into();
             let error = resolved(&spec).err().unwrap_or_else(contradiction);
             (Some(spec), files, rows, error)
         }
     };
     told_why_not(&Said { file: None, spec: spec.as_deref(), files: &files, rows: &rows }, error, output)
+}
+
+/// The next step where no framework was found: a product, or a file that was not read.
+fn hint(rows: &[Row], other: Option<&OtherFramework>) -> String {
+    if let Some(other) = other {
+        return match other.product {
+            Some(product) => format!("name its product yourself: `envforge init {product}`"),
+            None => "`envforge list` shows the frameworks that envforge has images for".to_owned(),
+        };
+    }
+    let unread = || rows.iter().filter(|row| row.why.starts_with("not read: "));
+    let is_for_gpu = |row: &&Row| row.origin.file.contains("gpu") || row.origin.file.contains("cuda");
+    match unread().find(is_for_gpu).or_else(|| unread().next()) {
+        Some(row) => format!("name the file that is meant: `envforge init --from {}`", row.origin.file),
+        None => {
+            "name the framework yourself: `envforge init pytorch-cuda`; `envforge list` shows all".to_owned()
+        }
+    }
 }
 
 /// What is printed: where the project is, and the table.
@@ -278,7 +313,8 @@ impl Failure for NoSuchSource {
 #[error("{what}: {}", files.join(", "))]
 struct NotUnderstood {
     files: Vec<String>,
-    what: &'static str,
+    what: String,
+    hint: String,
 }
 
 impl Failure for NotUnderstood {
@@ -287,8 +323,6 @@ impl Failure for NotUnderstood {
     }
 
     fn hints(&self) -> Vec<String> {
-        vec![
-            "name the framework yourself: `envforge init pytorch-cuda`; `envforge list` shows all".to_owned(),
-        ]
+        vec![self.hint.clone()]
     }
 }

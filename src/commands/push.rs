@@ -22,7 +22,10 @@ use crate::workflow::named::Named;
 use crate::workflow::own_images::{image_of_project, note_stale_lock};
 use crate::workflow::proven::reports_of;
 use crate::workflow::provenance::{attach_provenance, require_built_here};
-use crate::workflow::push::{Pushed, check_push_access, push, push_by_digest, pushable, warn_of_licences};
+use crate::workflow::push::{
+    Pushed, check_push_access, push, push_by_digest, push_platform, pushable, warn_of_licences,
+};
+use crate::workflow::request_error::RequestError;
 use crate::workflow::required_evidence::status_by_policy;
 use crate::workflow::session::Session;
 use crate::workflow::verify_target::{found, provenance};
@@ -47,11 +50,18 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     if all.len() < args.targets.len() || all.iter().any(|target| target.digest().is_some()) {
         return Err(ImageError::NothingToPush.into());
     }
+    if !args.platforms.is_empty() && all.iter().any(|target| target.tag().is_none()) {
+        return Err(RequestError::PlatformsNeedTag.into());
+    }
     // An unusable key fails before anything is pushed.
     let key = args.attest.then(|| signing_key(args.key.as_deref(), settings)).transpose()?;
     let mut session = Session::open(settings, None).await?;
     session.layer_compression = args.compression.unwrap_or(session.layer_compression);
     let session = &session;
+    let own = session.engine.info().machine;
+    if !args.platforms.is_empty() && !args.platforms.contains(&own) {
+        return Err(RequestError::OwnPlatform { own: own.platform() }.into());
+    }
     let image = match &args.image {
         Some(name) => found(session, name).await?,
         None => project_image(session, &args.project).await?,
@@ -97,7 +107,14 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
         // Engines push what they have tagged; here it also says where the image went.
         session.engine.tag(&image.id, &target.to_string()).await?;
     }
-    let mut pushed = push(session, &image.id, &tagged).await?;
+    let mut pushed = Vec::new();
+    if args.platforms.is_empty() {
+        pushed = push(session, &image.id, &tagged).await?;
+    } else {
+        for target in &tagged {
+            pushed.push(push_platform(session, &image.id, target, &args.platforms).await?);
+        }
+    }
     for target in &by_digest {
         pushed.push(push_by_digest(session, &image.id, target).await?);
     }
@@ -125,7 +142,7 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
         });
     } else {
         for pushed in &pushed {
-            Printer.text(&format!("{}\n", pushed.pinned()));
+            Printer.text(&format!("{}\n", pushed.tagged()));
         }
         for attested in attested {
             session.reporter.report(Event::Note { text: format!("provenance attached: {attested}") });

@@ -20,6 +20,7 @@ mod helper;
 mod lookup;
 mod manifest;
 mod plain_http;
+mod platforms;
 mod pull;
 mod push;
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use client::{Registry, ResolvedImage};
 pub use credential::{Credential, Login};
 pub use error::RegistryError;
 pub use evidence::{Attached, EvidenceList, EvidenceSubject, FoundEvidence, LARGEST_DOCUMENT, NewEvidence};
+pub use platforms::{PlatformImage, PlatformIndex};
 pub use pull::PublishedImage;
 pub use push::ManifestDocument;
 pub use retry::RetryPolicy;

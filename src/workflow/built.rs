@@ -164,7 +164,8 @@ pub(super) mod tests {
 
     #[test]
     fn every_field_is_documented() {
-        let pushed = vec![Pushed { reference: "box.test/a:1".to_owned(), digest: Digest::of(b"x") }];
+        let pushed =
+            vec![Pushed { reference: "box.test/a:1".to_owned(), digest: Digest::of(b"x"), index: None }];
         let built = Built {
             pushed,
             attested: vec![String::new()],

@@ -8,8 +8,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use crate::failure::reason;
 use crate::model::index_address::IndexAddress;
 use crate::model::project::{
-    Environment, FILE, Place, ProjectError, ProjectFile, Requirement, RequirementFiles, from_pyproject,
-    from_requirements, requirement_name,
+    Environment, FILE, Place, ProjectError, ProjectFile, Requirement, RequirementFiles, decoded,
+    from_pyproject, from_requirements, requirement_name,
 };
 use crate::model::request::ProjectOptions;
 use crate::settings::Settings;
@@ -138,9 +138,14 @@ impl FilesOf<'_> {
         ProjectError::Unreadable { file: path.to_string(), named_by: self.named_by.to_owned(), why }
     }
 
+    fn bytes(&self, path: &Utf8Path, real: &Utf8Path) -> Result<Vec<u8>, ProjectError> {
+        read_regular(real, LARGEST_FILE).map_err(|error| self.unreadable(path, error.to_string()))
+    }
+
     /// The text of a file.
     pub(crate) fn text(&self, path: &Utf8Path) -> Result<String, ProjectError> {
-        self.read(path, &self.locate(path)?)
+        let bytes = self.bytes(path, &self.locate(path)?)?;
+        utf8(bytes).map_err(|place| self.unreadable(path, format!("line {} is not UTF-8", place.line)))
     }
 }
 
@@ -155,9 +160,7 @@ impl RequirementFiles for FilesOf<'_> {
     }
 
     fn read(&self, path: &Utf8Path, real: &Utf8Path) -> Result<String, ProjectError> {
-        let bytes =
-            read_regular(real, LARGEST_FILE).map_err(|error| self.unreadable(path, error.to_string()))?;
-        utf8(bytes).map_err(|place| self.unreadable(path, format!("line {} is not UTF-8", place.line)))
+        decoded(&self.bytes(path, real)?).map_err(|why| self.unreadable(path, why.to_owned()))
     }
 }
 

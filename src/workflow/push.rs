@@ -11,12 +11,14 @@ use crate::model::image_ref::ImageRef;
 use crate::model::layer_compression::LayerCompression;
 use crate::model::lock::Lock;
 use crate::model::program_version::ZSTD_LAYERS;
-use crate::registry::RegistryError;
+use crate::model::versions::Machine;
+use crate::registry::{PlatformImage, RegistryError};
 use crate::report::Event;
 use crate::store::built_images::remember_pushed;
 use crate::workflow::assemble::Recipe;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
+use crate::workflow::named::short_id;
 use crate::workflow::push_assembled::push_assembled;
 use crate::workflow::session::Session;
 
@@ -27,12 +29,20 @@ pub(crate) struct Pushed {
     pub(super) reference: String,
     /// What the registry knows it by.
     pub(super) digest: Digest,
+    /// The index of several platforms that the tag is, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) index: Option<Digest>,
 }
 
 impl Pushed {
     /// The same as a reference.
     pub(crate) fn pinned_reference(&self) -> Option<ImageRef> {
         self.pinned().parse().ok()
+    }
+
+    /// What the tag is now: `host/name:tag@sha256:…`, of an index that.
+    pub(crate) fn tagged(&self) -> String {
+        format!("{}@{}", self.reference, self.index.as_ref().unwrap_or(&self.digest))
     }
 
     /// `host/name:tag@sha256:…`, which pulls exactly this.
@@ -129,7 +139,37 @@ pub(crate) async fn push_by_digest(
         .ok_or_else(|| ImageError::NotAssembled { image: image.to_owned() })?;
     warn_of_readers(session);
     let digest = push_assembled(session, &recipe, target, &[]).await?;
-    remembered(session, image, Pushed { reference: target.to_string(), digest })
+    remembered(session, image, Pushed { reference: target.to_string(), digest, index: None })
+}
+
+/// Pushes an image that was put together here into the index behind a tag, beside those of the other platforms.
+pub(crate) async fn push_platform(
+    session: &Session<'_>,
+    image: &str,
+    target: &ImageRef,
+    platforms: &[Machine],
+) -> Result<Pushed, CommandError> {
+    let pushed = push_by_digest(session, image, target).await?;
+    let index = session.registry.add_platform(target, &pushed.digest, platforms).await?;
+    let checked = checked(session, target, index.digest.clone()).await?;
+    let lock = |image: &PlatformImage| match &image.lock {
+        Some(lock) => format!("{} (lock {})", image.machine.platform(), short_id(lock)),
+        None => image.machine.platform().to_owned(),
+    };
+    let images: Vec<_> = index.images.iter().map(lock).collect();
+    let text = format!("{target} holds {}", images.join(", "));
+    session.reporter.report(Event::Note { text });
+    for text in &index.dropped {
+        session.reporter.report(Event::Note { text: format!("no longer in {target}: {text}") });
+    }
+    for machine in &index.missing {
+        let text = format!(
+            "{target} has no image for {}: push one from an engine of that platform, with the same --platform",
+            machine.platform()
+        );
+        session.reporter.report(Event::Warning { text });
+    }
+    Ok(Pushed { index: Some(checked.digest), ..pushed })
 }
 
 /// Records what a registry has of an image from here: evidence is about such digests alone.
@@ -155,7 +195,7 @@ fn warn_of_readers(session: &Session<'_>) {
 /// Asks the registry what it has under a tag that was pushed.
 async fn checked(session: &Session<'_>, target: &ImageRef, digest: Digest) -> Result<Pushed, CommandError> {
     session.registry.check_pushed(target, &digest, session.engine.info().machine).await?;
-    Ok(Pushed { reference: target.to_string(), digest })
+    Ok(Pushed { reference: target.to_string(), digest, index: None })
 }
 
 async fn push_by_engine(session: &Session<'_>, target: &ImageRef) -> Result<Pushed, CommandError> {
@@ -174,7 +214,7 @@ pub(crate) async fn push_verified(
     let targets = std::slice::from_ref(tag);
     let Some(digest) = image.digest_in(tag) else { return push(session, &image.id, targets).await };
     match session.registry.tag(tag, &digest).await {
-        Ok(()) => Ok(vec![Pushed { reference: tag.to_string(), digest }]),
+        Ok(()) => Ok(vec![Pushed { reference: tag.to_string(), digest, index: None }]),
         // It was there once.
         Err(RegistryError::NotFound { .. }) => push(session, &image.id, targets).await,
         Err(error) => Err(error.into()),

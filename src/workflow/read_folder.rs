@@ -11,9 +11,10 @@ use crate::model::migrate::{
     from_environment, from_notebook, from_pdm_lock, from_pipfile, from_pipfile_lock, from_pixi,
     from_pixi_lock, from_poetry_lock, from_pylock, from_pyproject_toml, from_python_version,
     from_requirement_lines, from_runtime_file, from_script, from_setup_cfg, from_setup_py, from_shell_script,
-    from_uv_lock, from_uv_toml, is_conda_explicit, is_conda_export, is_without_any_cuda, names_a_framework,
+    from_uv_lock, from_uv_toml, implies_a_framework, is_conda_explicit, is_conda_export, is_without_any_cuda,
+    names_a_cuda, names_a_framework,
 };
-use crate::model::project::is_apt_name;
+use crate::model::project::{decoded, is_apt_name};
 use crate::model::versions::Machine;
 use crate::store::read_regular;
 use crate::workflow::project::LARGEST_FILE;
@@ -64,7 +65,7 @@ pub(crate) struct Surroundings<'a> {
 /// Reads the files of a folder that say which packages, CUDA or Python a project wants.
 pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Reading> {
     let mut names: Vec<String> = NAMES.iter().map(|name| (*name).to_owned()).collect();
-    let mut unread = Vec::new();
+    let (mut unread, mut taken): (Vec<Vec<String>>, Vec<String>) = (Vec::new(), Vec::new());
     let requirements = |name: &str| name.starts_with("requirements") && has_extension(name, "txt");
     let looker = Reader { folder, around, seen: BTreeSet::new() };
     let conda = |name: &str| {
@@ -90,22 +91,33 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
         &[("", &definition)],
     ];
     for places in kinds {
-        let mut is_found = false;
+        let (mut is_found, mut others) = (false, Vec::new());
         for (below, fits) in places {
             let all = named_below(folder, below, fits);
             let further: Vec<_> = all.iter().filter(|name| !known(name)).cloned().collect();
             is_found |= all.len() > further.len();
             let chosen = if is_found { None } else { chosen(folder, &further, around) };
             is_found |= chosen.is_some();
-            unread.extend(further.iter().filter(|name| chosen.as_ref() != Some(*name)).cloned());
+            let left = further.iter().filter(|name| chosen.as_ref() != Some(*name));
+            let before = others.len();
+            others.extend(left.cloned());
+            taken.extend(chosen.clone().filter(|_| others.len() > before));
             names.extend(chosen);
         }
+        unread.push(others);
     }
     names.extend(lists_of_conda(folder, around, &names));
     let there = names.into_iter().filter(|name| folder.join(name).symlink_metadata().is_ok());
     let mut reader = Reader { folder, around, seen: BTreeSet::new() };
     let mut readings: Vec<_> =
         there.collect::<Vec<_>>().into_iter().flat_map(|name| reader.file(&name)).collect();
+    // `requirements.txt` for all machines, and `requirements-gpu.txt` for those with a GPU.
+    if let Some((kind, name)) = further_with_cuda(&readings, &unread, &reader) {
+        unread[kind].extend(without_cuda_left_out(&mut readings, &name, &reader));
+        readings.extend(reader.file(&name));
+        taken.push(name);
+    }
+    let mut unread: Vec<String> = unread.into_iter().flatten().filter(|name| !taken.contains(name)).collect();
     if !readings.iter().any(|reading| names_a_framework(reading, around.matrix)) {
         let (more, doubtful) = installers(folder, &mut reader);
         readings.extend(more);
@@ -114,6 +126,14 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
     if readings.is_empty() && unread.is_empty() {
         let scripts = named(folder, is_python).into_iter().flat_map(|name| reader.file(&name));
         readings.extend(scripts.filter(Reading::says_something));
+    }
+    for reading in readings.iter_mut().filter(|reading| taken.contains(&reading.file)) {
+        let name = reading.file.clone();
+        reading.keep(
+            Origin::file(&name),
+            &name,
+            "taken: of the files of its kind, this one names the framework",
+        );
     }
     let included: BTreeSet<_> = readings.iter().flat_map(Reading::files).collect();
     unread.retain(|name| !included.contains(name));
@@ -160,26 +180,63 @@ fn chosen(folder: &Utf8Path, names: &[String], around: Surroundings<'_>) -> Opti
     if let [only] = names {
         return Some(only.clone());
     }
-    let reader = Reader { folder, around, seen: BTreeSet::new() };
+    with_framework(names, &Reader { folder, around, seen: BTreeSet::new() })
+}
+
+/// The only one of several files that names a framework; of twins for machines with and without a GPU the one that says a CUDA.
+fn with_framework(names: &[String], reader: &Reader<'_>) -> Option<String> {
+    let read = |name: &String| Some(reader.reading(name, &reader.text(name).ok()?, &Given::default()));
+    let readings = names.iter().filter_map(|name| Some((name, read(name)?)));
     // Its own lines: a file that includes the one with the framework would name it as well.
-    let with = names.iter().filter(|name| {
-        let is_one =
-            |text: String| names_a_framework(&reader.reading(name, &text, &Given::default()), around.matrix);
-        reader.text(name).is_ok_and(is_one)
-    });
-    let with: Vec<_> = with.collect();
-    if let [only] = with.as_slice() {
-        return Some((*only).clone());
+    let named = readings.filter(|(_, reading)| names_a_framework(reading, reader.around.matrix));
+    let mut with: Vec<(&String, Reading)> = named.collect();
+    if with.len() > 1 {
+        with.retain(|(_, reading)| !is_without_any_cuda(reading));
     }
-    // Twins for machines with and without a GPU.
-    let has_cuda = |name: &&&String| {
-        let reading = |text: String| reader.reading(name, &text, &Given::default());
-        reader.text(name).is_ok_and(|text| !is_without_any_cuda(&reading(text)))
-    };
-    match with.iter().filter(has_cuda).collect::<Vec<_>>().as_slice() {
-        [only] => Some((**only).clone()),
+    if with.len() > 1 {
+        with.retain(|(_, reading)| names_a_cuda(reading));
+    }
+    match with.as_slice() {
+        [(only, _)] => Some((*only).clone()),
         _ => None,
     }
+}
+
+/// A file that was not read and names a framework with CUDA, where those that were read name none; with the number of its kind.
+fn further_with_cuda(
+    readings: &[Reading],
+    unread: &[Vec<String>],
+    reader: &Reader<'_>,
+) -> Option<(usize, String)> {
+    let matrix = reader.around.matrix;
+    let has = |one: &Reading| names_a_framework(one, matrix) && !is_without_any_cuda(one);
+    if readings.iter().any(has) {
+        return None;
+    }
+    // One that a package brings along needs no further file, unless that is for a GPU.
+    let is_implied = readings.iter().any(|one| implies_a_framework(one, matrix));
+    let is_for_gpu = |name: &str, one: &Reading| {
+        names_a_cuda(one) || ["gpu", "cuda"].iter().any(|word| name.to_ascii_lowercase().contains(word))
+    };
+    let included: BTreeSet<_> = readings.iter().flat_map(Reading::files).collect();
+    unread.iter().enumerate().find_map(|(kind, names)| {
+        let names: Vec<_> = names.iter().filter(|name| !included.contains(*name)).cloned().collect();
+        let name = with_framework(&names, reader)?;
+        let one = reader.reading(&name, &reader.text(&name).ok()?, &Given::default());
+        (has(&one) && (!is_implied || is_for_gpu(&name, &one))).then_some((kind, name))
+    })
+}
+
+/// Leaves out the files of the same kind that name a framework without CUDA: twins for machines without a GPU. Returns their names.
+fn without_cuda_left_out(readings: &mut Vec<Reading>, name: &str, reader: &Reader<'_>) -> Vec<String> {
+    let matrix = reader.around.matrix;
+    let text = reader.text(name).unwrap_or_default();
+    let kind = reader.reading(name, &text, &Given::default()).kind;
+    let is_twin =
+        |one: &Reading| one.kind == kind && names_a_framework(one, matrix) && is_without_any_cuda(one);
+    let names: Vec<_> = readings.iter().filter(|one| is_twin(one)).map(|one| one.file.clone()).collect();
+    readings.retain(|one| !is_twin(one));
+    names
 }
 
 /// A list of conda's addresses is at most this long, bytes; a longer text is data. At most [`MOST`] texts are looked into.
@@ -252,11 +309,20 @@ impl Reader<'_> {
 
     /// As [`Reader::file`], with what the caller of a Dockerfile gives to it.
     fn file_given(&mut self, name: &str, given: &Given) -> Vec<Reading> {
+        self.read(name, &|reader: &Self, text: &str| reader.reading(name, text, given))
+    }
+
+    /// Reads a file that `-r` names: a list of requirements, whatever its name.
+    fn requirements_file(&mut self, name: &str) -> Vec<Reading> {
+        self.read(name, &|reader: &Self, text: &str| reader.requirements(name, text))
+    }
+
+    fn read(&mut self, name: &str, reading: &dyn Fn(&Self, &str) -> Reading) -> Vec<Reading> {
         if !self.seen.insert(Utf8PathBuf::from(name)) || self.seen.len() > MOST {
             return Vec::new();
         }
         let mut reading = match self.text(name) {
-            Ok(text) => self.reading(name, &text, given),
+            Ok(text) => reading(self, &text),
             Err(why) => return vec![Reading::unreadable(name, Kind::Image, &why)],
         };
         let mut further = self.included(&mut reading);
@@ -273,7 +339,8 @@ impl Reader<'_> {
         if !path.starts_with(&folder) {
             return Err("it leads out of the folder".to_owned());
         }
-        decoded(&read_regular(&path, LARGEST_FILE).map_err(|error| error.to_string())?)
+        let bytes = read_regular(&path, LARGEST_FILE).map_err(|error| error.to_string())?;
+        decoded(&bytes).map_err(str::to_owned)
     }
 
     /// Whether a file is an environment of conda by what it has.
@@ -298,7 +365,8 @@ impl Reader<'_> {
             "pdm.lock" => from_pdm_lock(name, text),
             "uv.toml" => from_uv_toml(name, text, machine),
             "cog.yaml" => from_cog(name, text, matrix),
-            "runtime.txt" | ".tool-versions" => from_runtime_file(name, text),
+            "runtime.txt" if is_runtime(text) => from_runtime_file(name, text),
+            ".tool-versions" => from_runtime_file(name, text),
             "pixi.lock" => from_pixi_lock(name, text, machine, matrix),
             "pixi.toml" => from_pixi(name, text, matrix),
             "setup.cfg" => from_setup_cfg(name, text),
@@ -327,9 +395,30 @@ impl Reader<'_> {
             _ if short.to_ascii_lowercase().contains("dockerfile") || short == "Containerfile" => {
                 from_dockerfile(name, text, given, matrix)
             }
-            _ if is_conda_explicit(text) => from_conda_explicit(name, text, machine, matrix),
-            _ if is_conda_export(text) => from_conda_export(name, text, matrix),
-            _ => from_requirement_lines(name, text),
+            _ => self.list(name, text),
+        }
+    }
+
+    /// Reads a list of packages, pip's or conda's.
+    fn list(&self, name: &str, text: &str) -> Reading {
+        let Surroundings { matrix, machine } = self.around;
+        if is_conda_explicit(text) {
+            from_conda_explicit(name, text, machine, matrix)
+        } else if is_conda_export(text) {
+            from_conda_export(name, text, matrix)
+        } else {
+            from_requirement_lines(name, text)
+        }
+    }
+
+    /// Reads a file that `-r` names; uv takes project files there, too.
+    fn requirements(&self, name: &str, text: &str) -> Reading {
+        let short = Utf8Path::new(name).file_name().unwrap_or(name);
+        let is_project = ["setup.py", "setup.cfg"].contains(&short) || has_extension(short, "toml");
+        if is_project || is_yaml(short) {
+            self.reading(name, text, &Given::default())
+        } else {
+            self.list(name, text)
         }
     }
 
@@ -348,7 +437,7 @@ impl Reader<'_> {
                 reading.leave(origin, &written, "the folder does not have this file");
                 continue;
             };
-            let parts = self.file(&name);
+            let parts = self.requirements_file(&name);
             if reading.kind == Kind::Requirements {
                 for part in parts {
                     absorb(reading, part);
@@ -444,7 +533,11 @@ impl Reader<'_> {
                 Some((Ok(text), name)) => {
                     let part = constraints_of(&name, &text);
                     reading.constraints.extend(part.constraints);
+                    reading.cuda.extend(part.cuda);
                     reading.left.extend(part.left);
+                    for (origin, named) in part.includes.into_iter().chain(part.constraint_files) {
+                        reading.leave(origin, &named, "a file that a file of versions names is not read");
+                    }
                     reading.parts.push(part.file);
                     reading.keep(
                         origin.clone(),
@@ -499,8 +592,14 @@ fn absorb(reading: &mut Reading, part: Reading) {
     reading.is_readable_by_lock &= part.is_readable_by_lock;
     reading.hashes += part.hashes;
     reading.packages.extend(part.packages);
+    reading.pins.extend(part.pins);
     reading.constraints.extend(part.constraints);
     reading.cuda.extend(part.cuda);
+    reading.python.extend(part.python);
+    reading.apt.extend(part.apt);
+    reading.indexes.extend(part.indexes);
+    reading.offered.extend(part.offered);
+    reading.changed.extend(part.changed);
     reading.kept.extend(part.kept);
     reading.left.extend(part.left);
     reading.is_readable_by_lock &= part.constraint_files.is_empty();
@@ -523,21 +622,10 @@ fn apt(name: &str, text: &str) -> Reading {
     reading
 }
 
-/// The text of a file: UTF-8, or UTF-16 with its mark, which PowerShell writes.
-fn decoded(bytes: &[u8]) -> Result<String, String> {
-    let wide = match bytes.get(..2) {
-        Some([0xff, 0xfe]) => Some(u16::from_le_bytes as fn([u8; 2]) -> u16),
-        Some([0xfe, 0xff]) => Some(u16::from_be_bytes as fn([u8; 2]) -> u16),
-        _ => None,
-    };
-    if let Some(unit) = wide {
-        let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
-        let text: Result<String, _> = char::decode_utf16(units).collect();
-        return text.map_err(|_| "neither UTF-8 nor UTF-16".to_owned());
-    }
-    if bytes.contains(&0) {
-        return Err("neither UTF-8 nor UTF-16 with its mark".to_owned());
-    }
-    // A line in another encoding is told as the line that it is, and takes no other with it.
-    Ok(String::from_utf8_lossy(bytes).trim_start_matches('\u{feff}').to_owned())
+/// Whether a `runtime.txt` is the one line of a hoster, `python-3.10.13`: others are lists of requirements.
+fn is_runtime(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let first = lines.next().and_then(|line| line.strip_prefix("python"));
+    let version = first.map(|rest| rest.trim_start_matches(['-', ' ']));
+    version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit())) && lines.next().is_none()
 }

@@ -47,6 +47,15 @@ pub enum RequestError {
         /// The number of specs.
         count: usize,
     },
+    /// An index of several platforms needs a tag.
+    #[error("--platform requires references with a tag")]
+    PlatformsNeedTag,
+    /// The platforms of a tag leave out that of the image.
+    #[error("--platform does not name {own}, the platform of the image")]
+    OwnPlatform {
+        /// The platform.
+        own: &'static str,
+    },
     /// A filter matches only unlisted variants.
     #[error("no published variant matches `{filter}`")]
     NothingListed {
@@ -155,6 +164,8 @@ impl Failure for RequestError {
             | Self::Date { .. }
             | Self::Address { .. }
             | Self::OneSpecOnly { .. }
+            | Self::PlatformsNeedTag
+            | Self::OwnPlatform { .. }
             | Self::WheelOfPublished { .. }
             | Self::BadGpus { .. }
             | Self::SpecAndProject { .. }
@@ -181,6 +192,8 @@ impl Failure for RequestError {
                 format!("pass the driver version that `nvidia-smi` prints{known}")
             }
             Self::Address { .. } => "use a URL such as `http://host/path`".to_owned(),
+            Self::PlatformsNeedTag => "pass `HOST/NAME:TAG`: a digest alone is that of one image".to_owned(),
+            Self::OwnPlatform { own } => format!("add it: `--platform {own},…`"),
             Self::OneSpecOnly { option, .. } => format!("build that spec alone, or omit {option}"),
             Self::NothingListed { filter } => {
                 format!("run `envforge list {filter} --all`, then build a variant by its full name with CUDA")

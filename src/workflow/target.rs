@@ -3,7 +3,7 @@
 use crate::host::{self, GpuError, HostFacts};
 use crate::model::compat::Matrix;
 use crate::model::request::{LockOptions, TargetOptions};
-use crate::model::resolve::ResolveOptions;
+use crate::model::resolve::{ResolveOptions, newest_of_branch};
 use crate::model::target::{Target, TargetGpu, TargetSource};
 use crate::model::versions::{ComputeCapability, CudaApiVersion, DriverVersion, Machine};
 use crate::report::{Event, Reporter};
@@ -13,11 +13,8 @@ use crate::workflow::request_error::RequestError;
 
 /// The machine of the image: `--platform`, else this one.
 pub(crate) fn machine(args: &TargetOptions) -> Machine {
-    match args.platform.as_deref() {
-        Some("linux/arm64") => Machine::Aarch64,
-        None if cfg!(target_arch = "aarch64") => Machine::Aarch64,
-        _ => Machine::X86_64,
-    }
+    let here = if cfg!(target_arch = "aarch64") { Machine::Aarch64 } else { Machine::X86_64 };
+    args.platform.as_deref().and_then(Machine::of_platform).unwrap_or(here)
 }
 
 /// What else is wanted of a stack than its spec and target say.
@@ -39,7 +36,7 @@ pub(crate) fn target(
     matrix: &Matrix,
     reporter: &dyn Reporter,
 ) -> Result<Target, CommandError> {
-    let machine = machine(args);
+    let mut machine = machine(args);
     if args.target.is_some() {
         return Ok(Target::any(machine));
     }
@@ -53,14 +50,45 @@ pub(crate) fn target(
         .iter()
         .map(|name| named_gpu(name, matrix))
         .collect::<Result<Vec<_>, _>>()?;
-    let driver =
-        named_driver.filter(|text| !text.is_empty()).map(|text| driver(&text, matrix)).transpose()?;
+    let named_driver = named_driver.filter(|text| !text.is_empty());
+    let driver = named_driver.map(|text| driver(&text, matrix, reporter)).transpose()?;
+    // No image for another processor starts beside these GPUs.
+    if let Some((only, name)) = only_machine(&gpus, matrix).filter(|(only, _)| *only != machine) {
+        if args.platform.is_some() {
+            let text =
+                format!("{name} is only in machines of {}: the image will not start there", only.platform());
+            reporter.report(Event::Warning { text });
+        } else {
+            let text = format!("planning for {}: {name} is only in such machines", only.platform());
+            reporter.report(Event::Note { text });
+            machine = only;
+        }
+    }
     let source = if gpus.is_empty() && driver.is_none() { TargetSource::Any } else { TargetSource::Named };
     Ok(Target { source, driver, gpus, machine })
 }
 
-/// The driver of that text. The first number of a driver has three digits; a smaller one is a CUDA version.
-fn driver(text: &str, matrix: &Matrix) -> Result<DriverVersion, RequestError> {
+/// The processor that all of these GPUs need, and the name of one; `None`: they may be in several.
+fn only_machine(gpus: &[TargetGpu], matrix: &Matrix) -> Option<(Machine, String)> {
+    let names: Vec<_> = gpus.iter().map(|gpu| gpu.name.as_deref()).collect::<Option<_>>()?;
+    let known = matrix.gpu_names();
+    let all: Vec<_> = names.iter().map(|name| known.only_machine(name)).collect::<Option<_>>()?;
+    let first = *all.first()?;
+    all.iter().all(|machine| *machine == first).then(|| (first, names[0].to_owned()))
+}
+
+/// The driver of that text. The first number of a driver has three digits; a smaller one is a CUDA version. A branch alone (`580`, `R580`)
+/// is that branch as it is today.
+fn driver(text: &str, matrix: &Matrix, reporter: &dyn Reporter) -> Result<DriverVersion, RequestError> {
+    let branch = text.trim().trim_start_matches(['R', 'r']);
+    let is_branch = branch.len() == 3 && branch.bytes().all(|byte| byte.is_ascii_digit());
+    let known = branch.parse().ok().filter(|_| is_branch);
+    if let Some(newest) = known.and_then(|branch| newest_of_branch(matrix, branch)) {
+        let text =
+            format!("--driver {text}: branch R{branch}, from {newest} on; name an older driver in full");
+        reporter.report(Event::Note { text });
+        return Ok(newest);
+    }
     let driver: DriverVersion =
         text.parse().map_err(|cause| RequestError::Version { option: "--driver", cause })?;
     if driver.major() >= 100 {
@@ -76,8 +104,21 @@ fn named_gpu(name: &str, matrix: &Matrix) -> Result<TargetGpu, CommandError> {
     if let Ok(compute_capability) = name.parse::<ComputeCapability>() {
         return Ok(TargetGpu { name: None, compute_capability });
     }
-    let found = matrix.gpu_named(name)?;
+    let found = match (matrix.gpu_named(name), code(name, matrix)) {
+        (Err(_), Some(compute_capability)) => return Ok(TargetGpu { name: None, compute_capability }),
+        (found, _) => found?,
+    };
     Ok(TargetGpu { name: Some(found.name.clone()), compute_capability: found.compute_capability })
+}
+
+/// The capability of a compiler's target: `compute_80`, `sm_90a`, `89`.
+fn code(text: &str, matrix: &Matrix) -> Option<ComputeCapability> {
+    let lower = text.trim().to_ascii_lowercase();
+    let plain = ["compute_", "compute", "sm_", "sm"].iter().find_map(|start| lower.strip_prefix(start));
+    let plain = plain.unwrap_or(&lower);
+    let digits = plain.strip_suffix(['a', 'f']).unwrap_or(plain);
+    let found: ComputeCapability = format!("sm_{digits}").parse().ok()?;
+    matrix.capability(found).map(|row| row.cc)
 }
 
 fn detected(machine: Machine, facts: Result<HostFacts, GpuError>, reporter: &dyn Reporter) -> Target {
@@ -102,10 +143,11 @@ fn detected(machine: Machine, facts: Result<HostFacts, GpuError>, reporter: &dyn
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::NullReporter;
 
     #[test]
     fn cuda_version_is_no_driver() {
-        let refused = |text: &str| driver(text, Matrix::current()).expect_err(text);
+        let refused = |text: &str| driver(text, Matrix::current(), &NullReporter).expect_err(text);
         for (text, branch) in [("12.8", Some(570)), ("13.0", Some(580)), ("99.1", None)] {
             let error = refused(text);
             assert!(error.to_string().contains(&format!("`{text}` is a CUDA version")), "{error}");
@@ -115,6 +157,48 @@ mod tests {
             );
         }
         assert!(matches!(refused("new"), RequestError::Version { .. }));
-        assert_eq!(driver("570.124.06", Matrix::current()).expect("a driver").major(), 570);
+        let read = |text: &str| driver(text, Matrix::current(), &NullReporter).expect("a driver").to_string();
+        assert_eq!(read("570.124.06"), "570.124.06");
+        // A branch is as it is today: CUDA 13.0 runs on R580, CUDA 11 on R450.
+        let least = |text: &str, least: &str| {
+            let found: DriverVersion = read(text).parse().expect("a driver");
+            assert!(
+                found >= least.parse().expect("a driver")
+                    && found.major().to_string() == text[text.len() - 3..]
+            );
+        };
+        least("580", "580.65.06");
+        least("R580", "580.65.06");
+        least("r450", "450.80.02");
+    }
+
+    #[test]
+    fn gpu_is_named_as_compilers_do_and_brings_its_processor() {
+        let matrix = Matrix::current();
+        for (name, capability) in
+            [("sm_90a", "9.0"), ("compute_80", "8.0"), ("89", "8.9"), ("sm_100f", "10.0")]
+        {
+            assert_eq!(
+                named_gpu(name, matrix).expect(name).compute_capability.dotted(),
+                capability,
+                "{name}"
+            );
+        }
+        assert!(named_gpu("77", matrix).is_err());
+        let target = |gpus: &[&str], platform: Option<&str>| {
+            let args = TargetOptions {
+                gpu: gpus.iter().map(|gpu| (*gpu).to_owned()).collect(),
+                platform: platform.map(str::to_owned),
+                ..TargetOptions::default()
+            };
+            target(&args, &TargetOverrides::default(), matrix, &NullReporter).expect("a target").machine
+        };
+        let usual = target(&["H100"], None);
+        for gpu in ["GB10", "DGX Spark", "GH200", "NVIDIA GB200", "Thor"] {
+            assert_eq!(target(&[gpu], None), Machine::Aarch64, "{gpu}");
+            assert_eq!(target(&[gpu], Some("linux/amd64")), Machine::X86_64, "{gpu}");
+        }
+        assert_eq!(target(&["GB10", "H100"], None), usual);
+        assert_eq!(target(&["sm_121"], None), usual);
     }
 }

@@ -224,6 +224,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest", Needs(Containers)),
     ("envforge push box.test/team/vision:1.2 --compression zstd", Needs(Containers)),
+    ("envforge push box.test/team/vision:1.2 --platform linux/amd64,linux/arm64", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 --evidence", Needs(Containers)),
     ("envforge push box.test/team/vision:1.2 --attest --key cosign.key", Needs(Containers)),
     ("envforge run python train.py", Needs(Containers)),

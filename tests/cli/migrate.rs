@@ -161,6 +161,8 @@ fn files_that_are_no_text_are_told() {
     std::fs::write(program.path("requirements.txt"), wide).expect("written");
     let run = program.run(&["init"]);
     assert_eq!(run.code, 0, "{run:?}");
+    let run = program.run(&["plan"]);
+    assert_eq!(run.code, 0, "what init names is read again: {run:?}");
     std::fs::write(program.path("requirements.txt"), b"# caf\xe9\ntorch==2.8.0\ncaf\xe9\n").expect("written");
     let run = program.run(&["init", "--force"]);
     assert!(
@@ -221,6 +223,30 @@ fn several_files_of_a_kind_are_told_and_none_is_guessed() {
             assert!(said.contains(&format!("envforge init --from {name}")), "{name}: {said}");
         }
     }
+}
+
+#[test]
+fn hint_names_a_file_that_was_not_read() {
+    let program = program().with("ENVFORGE_GPU", "sm_90");
+    for name in ["requirements-cpu.txt", "requirements-gpu.txt"] {
+        std::fs::write(program.path(name), "torch==2.8.0\n").expect("written");
+    }
+    let run = program.run(&["init"]);
+    let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        run.code == 1
+            && said.contains("name the file that is meant: `envforge init --from requirements-gpu.txt`"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn default_without_any_file_is_reported() {
+    let program = program().with("ENVFORGE_GPU", "sm_90");
+    let run = program.run(&["init"]);
+    assert!(run.code == 0 && run.stderr.contains("the newest default is written"), "{run:?}");
+    let run = program.run(&["init", "pytorch-cuda:2.8", "--force"]);
+    assert!(run.code == 0 && !run.stderr.contains("newest default"), "{run:?}");
 }
 
 #[test]

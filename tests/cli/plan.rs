@@ -253,3 +253,58 @@ fn no_source_rejects_a_build_from_source() {
         assert!(run.stderr.contains("variant-unpublished"), "{}", run.stderr);
     }
 }
+
+/// Questions as people ask them, each with the exit code and what the answer says.
+#[test]
+fn machines_are_named_as_people_name_them() {
+    const R570: &str = "570.133.20";
+    let cases: &[(&[&str], i32, &[&str])] = &[
+        // A branch alone is that branch as it is today.
+        (&["pytorch-cuda:2.9-cu130", "--driver", "580"], 0, &["branch R580, from 580."]),
+        (&["pytorch-cuda:2.9-cu130", "--driver", "R580"], 0, &["branch R580, from 580."]),
+        (&["pytorch-cuda:2.9-cu130", "--driver", "570"], 1, &["requires driver >= 580"]),
+        (&["tensorflow-cuda:2.17", "--driver", "525"], 0, &[]),
+        // A family of data-centre GPUs is one of them.
+        (
+            &["pytorch-cuda:2.9-cu130", "--driver", R570, "--gpu", "H100", "--forward-compat"],
+            0,
+            &["in the image"],
+        ),
+        (
+            &["pytorch-cuda:2.9-cu130", "--driver", R570, "--gpu", "RTX 4090", "--forward-compat"],
+            1,
+            &["limited to"],
+        ),
+        // What is only in machines of another processor is planned for it.
+        (&["pytorch-cuda:2.11-cu130", "--gpu", "GB10"], 0, &["linux/arm64", "is only in such machines"]),
+        (&["cuda:13.0", "--gpu", "Thor"], 0, &["linux/arm64"]),
+        (&["pytorch-cuda:2.11-cu130", "--gpu", "GB10", "--platform", "amd64"], 0, &["will not start there"]),
+        // The driver is also that of the GPU.
+        (&["pytorch-cuda:2.8-cu128", "--gpu", "RTX5090"], 0, &["needs R570 or newer"]),
+        (&["pytorch-cuda:2.7-cu126", "--gpu", "V100"], 0, &["needs R580 or older"]),
+        (&["pytorch-cuda:2.8-cu128", "--gpu", "A100,H100"], 0, &["A100 (sm_80)", "H100 (sm_90)"]),
+        (&["pytorch-cuda:2.8-cu128", "--gpu", "sm_90a", "--python", "3.12.4"], 0, &["Python         3.12"]),
+        // What is known of old releases, and what is not.
+        (&["pytorch-cuda:1.10.1-cu113-py3.8"], 0, &[]),
+        (&["pytorch-cuda:1.11.0-cu113-py3.9"], 0, &[]),
+        (&["tensorflow-cuda:2.15", "--gpu", "H100"], 0, &["PTX 8.0"]),
+        (&["tensorflow-cuda:2.13", "--gpu", "H100"], 1, &["PTX that is not known to run"]),
+        (&["jax-cuda:0.4.26", "--cuda", "11"], 1, &["with cu11, not confirmed: 0."]),
+        // Packages are requested next to a product, and each with its own framework.
+        (&["xformers"], 1, &["`xformers` is a package, not a product", "--with xformers"]),
+        (&["pytorch-cuda:2.5", "--with", "vllm==0.8.5"], 1, &["requires torch 2.6.0, the stack has 2.5."]),
+    ];
+    let wrong: Vec<_> = cases
+        .iter()
+        .filter_map(|(args, code, says)| {
+            let run = envforge(&[&["plan"], *args].concat());
+            let text = format!("{}{}", run.stdout, run.stderr);
+            let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let says_all = says
+                .iter()
+                .all(|part| plain.contains(&part.split_whitespace().collect::<Vec<_>>().join(" ")));
+            (run.code != *code || !says_all).then(|| format!("{args:?}: {}\n{text}", run.code))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

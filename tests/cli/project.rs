@@ -109,7 +109,10 @@ fn referenced_files_are_read_first() {
     assert_message(&run, 2, &["`more/other.txt`", "line 2", "--extra-index-url", "[indexes]"]);
     assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
     std::fs::write(program.path("requirements.txt"), b"rich\ncaf\xe9\n").expect("ours");
-    assert_message(&program.run(&["plan"]), 2, &["`requirements.txt`", "line 2 is not UTF-8"]);
+    assert_message(&program.run(&["plan"]), 2, &["`requirements.txt`", "line 2"]);
+    let wide: Vec<u8> = "\u{feff}rich\r\nno way\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(program.path("requirements.txt"), wide).expect("ours");
+    assert_message(&program.run(&["plan"]), 2, &["`requirements.txt`", "line 2"]);
     let write = |text: String| std::fs::write(program.path("envforge.toml"), text).expect("ours");
     write(with("requirements = ['gone.txt']"));
     assert_message(&program.run(&["plan"]), 2, &["`gone.txt`", "`envforge.toml`"]);

@@ -112,6 +112,21 @@ fn assembled_image_is_pushed_without_the_engine_and_mounted_elsewhere() {
     let copied = format!("evidence copied: 2 statements to {other}@{pushed}");
     assert!(run.stderr.contains(&copied), "{}", run.stderr);
 
+    // As the image of its platform in a tag for two.
+    let platforms = |list: &'static str| ["push", &tag, &first, "--platform", list].map(str::to_owned);
+    let words = platforms("linux/amd64,linux/arm64");
+    let run = scene.succeed(&words.each_ref().map(String::as_str));
+    let index = digest(&run.stdout, &tag);
+    assert!(run.stderr.contains("holds linux/amd64 (lock "), "{}", run.stderr);
+    assert!(run.stderr.contains("has no image for linux/arm64: push one"), "{}", run.stderr);
+    let document: Value = serde_json::from_slice(&checked(&registry, &index)).expect("JSON");
+    assert_eq!(document["manifests"][0]["digest"], pushed.as_str());
+    let label = docker(&["inspect", "-f", "{{index .Config.Labels \"io.envforge.lock\"}}", &tag]);
+    assert_eq!(document["manifests"][0]["annotations"]["io.envforge.lock"], label.as_str());
+    let words = platforms("linux/arm64");
+    scene.fail(&words.each_ref().map(String::as_str), 2, &["does not name linux/amd64"]);
+    scene.fail(&["push", &tag, &other, "--platform", "linux/amd64"], 2, &["requires references with a tag"]);
+
     // In a layout, too, which another machine keeps.
     let run = scene.succeed(&["export", "oci", &tag, "carried.tar", "--evidence"]);
     assert!(run.stderr.contains("with evidence: 2 statements"), "{}", run.stderr);
@@ -129,7 +144,10 @@ fn assembled_image_is_pushed_without_the_engine_and_mounted_elsewhere() {
     docker(&["rmi", "carried:1-unverified"]);
     std::fs::remove_file(scene.program.path("carried.tar")).expect("ours");
 
-    // Pulled back it is the same image.
+    // Pulled back it is the same image, by the tag for two platforms, too.
+    docker(&["rmi", &tag]);
+    docker(&["pull", "-q", &tag]);
+    assert_eq!(docker(&["inspect", "-f", "{{.Id}}", &tag]), id);
     docker(&["rmi", &tag]);
     let pinned = format!("{other}@{pushed}");
     docker(&["pull", "-q", &pinned]);

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -172,7 +173,7 @@ impl Terminal {
         let name = ptsname(&master, Vec::new()).expect("it has a name");
         let slave = || {
             let path = Path::new(name.to_str().expect("a path"));
-            Stdio::from(File::options().read(true).write(true).open(path).expect("the other end"))
+            Stdio::from(open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("the other end"))
         };
         let mut inside = Command::new("setsid");
         inside.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -48,7 +49,9 @@ pub(crate) fn screen_of(mut command: Command, columns: u16, typed: &str, resize:
     unlockpt(&master).expect("it is ours");
     let name = ptsname(&master, Vec::new()).expect("it has a name");
     let path = Path::new(name.to_str().expect("a path"));
-    let slave = || File::options().read(true).write(true).open(path).expect("the other end");
+    // The terminal is not this process's own: it would end with it.
+    let slave =
+        || File::from(open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("the other end"));
     let end = slave();
     if columns > 0 {
         set_columns(&end, columns);

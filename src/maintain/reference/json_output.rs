@@ -167,7 +167,10 @@ const OBJECTS: &[Object] = &[
             ("standing", STATE),
             ("proven", PROVEN),
             ("failed", FAILED),
-            ("pushed", "each `reference` with `digest`"),
+            (
+                "pushed",
+                "each `reference` with `digest`; with `--platform`, `index`: digest of the index that the tag is",
+            ),
             ("attested", "with `--attest`, each image by its digest, with the key"),
             (
                 "evidence",

@@ -9,12 +9,16 @@ use thiserror::Error;
 
 use super::tables::{Chip, Gpu, Matrix};
 use crate::failure::{Exit, Failure};
-use crate::model::versions::ComputeCapability;
+use crate::model::versions::{ComputeCapability, Machine};
 
 /// The number of names that an error suggests.
 const NEAREST: usize = 3;
 /// Prefixes that do not distinguish products. `Quadro` does: a Quadro RTX 4000 is not an RTX 4000 Ada.
 const VENDOR_WORDS: [&str; 4] = ["nvidia", "tesla", "geforce", "grid"];
+/// The class of GPUs that are one module with an Arm processor.
+const SUPERCHIP: &str = "superchip";
+/// The classes of GPUs for servers.
+const SERVERS: [&str; 2] = ["datacenter", SUPERCHIP];
 /// Series words that may be omitted before a family number: `4090` matches every `GeForce RTX 4090`.
 const SERIES_WORDS: [&str; 6] = ["quadro", "rtx", "gtx", "gts", "gt", "titan"];
 
@@ -105,7 +109,8 @@ pub struct GpuNames<'a> {
 impl<'a> GpuNames<'a> {
     /// Returns the GPU with this name, as [`Matrix::gpu_named`] does.
     pub fn named(&self, name: &str) -> Result<NamedGpu<'a>, GpuNameError> {
-        self.matching(name).unwrap_or_else(|| {
+        let found = self.matching(name).or_else(|| self.loosely(name)).or_else(|| self.of_architecture(name));
+        found.unwrap_or_else(|| {
             let spelling = Spelling::of(name);
             if let Some((what, hint)) = other_kind(&spelling.whole) {
                 return Err(GpuNameError::OtherKind { name: name.to_owned(), what, hint });
@@ -130,15 +135,77 @@ impl<'a> GpuNames<'a> {
         {
             return Some(Ok(named(name.trim(), chip)));
         }
-        let family = spelling.physical().unwrap_or(&spelling.whole);
-        let members: Vec<_> = self.candidates.iter().filter(|(key, _)| is_member(key, family)).collect();
+        self.family(name, spelling.physical().unwrap_or(&spelling.whole))
+    }
+
+    /// The GPUs whose names begin with a family's words.
+    fn family(&self, name: &str, family: &str) -> Option<Result<NamedGpu<'a>, GpuNameError>> {
+        let members: Vec<_> = self.members(family).collect();
         if members.is_empty() {
             return None;
         }
-        let gpu = one_capability(name, members.iter().flat_map(|(_, rows)| rows.iter()), |_| {
-            name.trim().to_owned()
-        });
+        let gpu = one_capability(name, members.into_iter(), |_| name.trim().to_owned());
         Some(gpu.map(|gpu| NamedGpu { product: None, ..gpu }))
+    }
+
+    fn members(&self, family: &str) -> impl Iterator<Item = &NamedGpu<'a>> {
+        self.candidates.iter().filter(move |(key, _)| is_member(key, family)).flat_map(|(_, rows)| rows)
+    }
+
+    /// The same for a name that is written in one word, or with a memory or a form that no name here has: neither changes the chip.
+    fn loosely(&self, name: &str) -> Option<Result<NamedGpu<'a>, GpuNameError>> {
+        let spelling = Spelling::of(name);
+        let (loose, has_form) = spelling.without_board();
+        let classes = self.classes_of_family(&loose);
+        if has_form && !classes.iter().all(|class| SERVERS.contains(class)) {
+            return None;
+        }
+        if let Some(matches) = self.candidates.get(&loose) {
+            return Some(one_capability(name, matches.iter(), |gpu| gpu.name.clone()));
+        }
+        self.family(name, &loose)
+    }
+
+    /// All GPUs of an architecture, by its name.
+    fn of_architecture(&self, name: &str) -> Option<Result<NamedGpu<'a>, GpuNameError>> {
+        let wanted = plain(name);
+        let rows = self.matrix.capabilities.iter().filter(|row| row.arch.to_lowercase() == wanted);
+        let all: Vec<_> = rows
+            .map(|row| NamedGpu {
+                name: name.trim().to_owned(),
+                arch: &row.arch,
+                compute_capability: row.cc,
+                source: &row.source,
+                product: None,
+            })
+            .collect();
+        (!all.is_empty()).then(|| one_capability(name, all.iter(), |gpu| gpu.name.clone()))
+    }
+
+    /// Returns the classes of the products that a name may mean: of its own row, else of all products of the family. Empty: no product has
+    /// that name.
+    pub fn classes(&self, name: &str) -> BTreeSet<&'a str> {
+        if let Some(row) = self.named(name).ok().and_then(|named| named.product) {
+            return [row.class.as_str()].into();
+        }
+        self.classes_of_family(&Spelling::of(name).without_board().0)
+    }
+
+    fn classes_of_family(&self, family: &str) -> BTreeSet<&'a str> {
+        let rows = self.members(family).filter_map(|gpu| gpu.product);
+        rows.map(|row| row.class.as_str()).collect()
+    }
+
+    /// Returns the only processor of machines with a GPU of that name, if there is only one.
+    pub fn only_machine(&self, name: &str) -> Option<Machine> {
+        let named = self.named(name).ok()?;
+        let chip = self.matrix.chips.iter().find(|chip| chip.names.contains(&named.name));
+        if let Some(machine) = chip.and_then(|chip| chip.machine) {
+            return Some(machine);
+        }
+        let classes = self.classes(name);
+        let is_module = !classes.is_empty() && classes.iter().all(|class| *class == SUPERCHIP);
+        is_module.then_some(Machine::Aarch64)
     }
 
     /// Returns the matrix's name of that GPU; what it does not know is named as it is.
@@ -282,6 +349,31 @@ impl Spelling {
         is_slice.then_some(board)
     }
 
+    /// Returns the name with its words apart, and without memory and form of the board: `rtx 3060 ti` of `rtx3060ti`, `a100` of
+    /// `a100-40gb`; and whether it named a form.
+    fn without_board(&self) -> (String, bool) {
+        let words = self.whole.split([' ', '-', '_']).filter(|word| !word.is_empty());
+        let mut all: Vec<&str> = Vec::new();
+        let mut has_form = false;
+        for word in words {
+            let series = SERIES_WORDS.iter().find(|series| {
+                word.strip_prefix(**series).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+            });
+            let rest = series.map_or(word, |series| &word[series.len()..]);
+            all.extend(series.copied());
+            let (number, suffix) =
+                rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
+            if !number.is_empty() && ["ti", "super"].contains(&suffix) {
+                all.extend([number, suffix]);
+            } else if all.is_empty() || !(is_memory(rest) || is_form(rest)) {
+                all.push(rest);
+            } else {
+                has_form |= is_form(rest);
+            }
+        }
+        (all.join(" "), has_form)
+    }
+
     /// Returns the board of a vGPU: `a100d` of `a100d-80c`, and of `a100d-3-40c`, which is backed by a MIG slice. The profile is
     /// digits and one of the series A, B, C, Q, perhaps with media engines (`10cme`) or a display variant (`2b4`).
     fn vgpu_board(&self) -> Option<&str> {
@@ -292,6 +384,16 @@ impl Spelling {
         }
         Some(board.rsplit_once('-').filter(|(_, slices)| digits(slices)).map_or(board, |(board, _)| board))
     }
+}
+
+/// Whether a word is a board's memory: `80gb`.
+fn is_memory(word: &str) -> bool {
+    word.strip_suffix("gb").or_else(|| word.strip_suffix('g')).is_some_and(digits)
+}
+
+/// Whether a word is the form of a board for servers: `hbm3`, `sxm5`, `pcie`, `nvl`.
+fn is_form(word: &str) -> bool {
+    ["hbm", "sxm", "pcie", "nvl"].iter().any(|form| word.starts_with(form))
 }
 
 fn digits(text: &str) -> bool {
@@ -393,6 +495,18 @@ mod tests {
             ("P100", "6.0"),
             ("4090", "8.9"),
             ("A4000", "8.6"),
+            // In one word, and with the memory or form of a board.
+            ("RTX5090", "12.0"),
+            ("rtx3060ti", "8.6"),
+            ("RTX 2080Super", "7.5"),
+            ("A100-40GB", "8.0"),
+            ("H200 141GB", "9.0"),
+            ("h100-sxm", "9.0"),
+            ("RTX 3080 12GB", "8.6"),
+            ("V100 32GB", "7.0"),
+            // An architecture of one capability.
+            ("Hopper", "9.0"),
+            ("ada", "8.9"),
         ];
         let wrong: Vec<_> = spellings
             .iter()
@@ -455,7 +569,14 @@ mod tests {
 
     #[test]
     fn nonsense_is_unknown() {
-        for name in ["", "GPU", "NVIDIA", "RTX", "blackwell", "Laptop GPU", "hbm3"] {
+        assert!(
+            matches!(capability("blackwell"), Err(GpuNameError::Ambiguous { .. })),
+            "an architecture of several"
+        );
+        // A professional card is not made as a module of a server.
+        for name in
+            ["", "GPU", "NVIDIA", "RTX", "Laptop GPU", "hbm3", "NVIDIA A1000-SXM4-80GB", "RTX 4090 NVL"]
+        {
             assert!(
                 matches!(capability(name), Err(GpuNameError::Unknown { .. })),
                 "{name}: {:?}",

@@ -224,6 +224,8 @@ pub struct Chip {
     /// Product names, as a driver lists them.
     #[serde(default)]
     pub names: Vec<String>,
+    /// The only processor of machines with this chip; `None`: any.
+    pub machine: Option<Machine>,
     /// Names that vGPU profiles use for boards with this chip: `A100D` of `GRID A100D-80C`.
     #[serde(default)]
     pub vgpu_boards: Vec<String>,

@@ -7,9 +7,10 @@ use super::entry::{Diagnosis, KnownError};
 use super::general::{generality, is_note};
 use super::index::{Match, matches};
 use super::log::Log;
+use super::range::is_in_reach;
 use super::status;
 use super::tried::is_tried;
-use super::values::Values;
+use super::values::{Values, stated_gpu};
 
 /// Lines within which a specific row stands for a general one.
 const NEAR: usize = 200;
@@ -75,7 +76,9 @@ pub fn findings(text: &str) -> Findings {
     let mut errors = Vec::new();
     for hit in &hits {
         let own = generality(hit.id);
-        let is_reason = |(level, line): &(u8, usize)| *level < own && line.abs_diff(hit.line) <= NEAR;
+        // A line that healthy programs print too is not the cause of an error, however far away.
+        let near = if is_note(hit.id) { usize::MAX } else { NEAR };
+        let is_reason = |(level, line): &(u8, usize)| *level < own && line.abs_diff(hit.line) <= near;
         if (own > 0 && levels.iter().any(is_reason)) || !seen.insert(hit.id) {
             continue;
         }
@@ -87,7 +90,7 @@ pub fn findings(text: &str) -> Findings {
 /// Returns the best hit of each line.
 fn hits(log: &Log) -> Vec<Hit> {
     let mut best: BTreeMap<usize, Match> = BTreeMap::new();
-    for found in matches(log) {
+    for found in matches(log).into_iter().filter(|found| !is_in_reach(found, log)) {
         let line = log.line_of(found.place);
         let is_better = |other: &Match| {
             found.rank < other.rank || found.rank == other.rank && found.values.len() > other.values.len()
@@ -96,7 +99,9 @@ fn hits(log: &Log) -> Vec<Hit> {
             best.insert(line, found);
         }
     }
-    let mut all: Vec<Hit> = best.into_iter().map(|(line, found)| of_row(line, &found, log)).collect();
+    let gpu = stated_gpu(log.lower());
+    let mut all: Vec<Hit> =
+        best.into_iter().map(|(line, found)| of_row(line, &found, log, gpu.as_deref())).collect();
     let taken: BTreeSet<usize> = all.iter().map(|hit| hit.line).collect();
     for line in (0..log.lines()).filter(|line| !taken.contains(line)) {
         let (start, end) = log.line(line);
@@ -109,7 +114,7 @@ fn hits(log: &Log) -> Vec<Hit> {
     all
 }
 
-fn of_row(line: usize, found: &Match, log: &Log) -> Hit {
+fn of_row(line: usize, found: &Match, log: &Log, gpu: Option<&str>) -> Hit {
     let mut values = Values::default();
     for (name, start, end) in &found.values {
         let value = log.text()[*start..*end].trim_matches(|c: char| "'\"()[]<>,;:!`".contains(c));
@@ -117,13 +122,24 @@ fn of_row(line: usize, found: &Match, log: &Log) -> Hit {
     }
     let (from, _) = log.line(line.saturating_sub(AROUND));
     let (_, to) = log.line((line + AROUND).min(log.lines().saturating_sub(1)));
-    let (start, _) = log.line(line);
+    let (start, end) = log.line(line);
     let (before, after) = (&log.text()[from..start], &log.text()[start..to]);
-    let word = log.text()[found.place..].split([' ', '\'', '"']).next().unwrap_or_default();
-    values.set("found", word.trim_end_matches([':', ',', '.', ';']));
+    values.set("found", library_in(&log.text()[found.place..end]).unwrap_or_default());
     // The line itself and what follows count before what stands above it.
     values.derive(&format!("{after}\n{before}"), &format!("{before}\n{}", &log.text()[start..found.place]));
+    values.set("gpu", gpu.unwrap_or_default());
     Hit { line, id: found.row.id, rank: found.rank, values, known: Known::Row(found.row) }
+}
+
+/// Returns the first library in a text: `libcudnn_ops.so.9` of `Unable to load any of {libcudnn_ops.so.9, libcudnn_ops.so}`.
+fn library_in(text: &str) -> Option<&str> {
+    let words = text.split(|c: char| c == ' ' || "'\"{}()[]<>,;".contains(c));
+    let mut named = words.map(|word| word.trim_end_matches([':', '.']));
+    let is_library = |word: &&str| {
+        let is_prose = ["lib", "libs", "library", "libraries"].contains(word);
+        word.contains(".so") || word.starts_with("lib") && !is_prose
+    };
+    named.find(is_library)
 }
 
 fn finding(hit: &Hit, log: &Log) -> Finding {
@@ -132,8 +148,9 @@ fn finding(hit: &Hit, log: &Log) -> Finding {
         Known::Row(row) => row,
         Known::Status(known) => return Finding { diagnosis: known.clone(), line, has_tried: false },
     };
-    let cure = row.cures.iter().find(|cure| !is_tried(cure, log));
-    let has_tried = cure != row.cures.first();
-    let diagnosis = row.filled(cure.copied().unwrap_or(ALL_TRIED), &hit.values);
+    let cures: Vec<_> = row.cures.iter().filter(|cure| hit.values.allow(cure)).collect();
+    let cure = cures.iter().find(|cure| !is_tried(cure, log));
+    let has_tried = cure != cures.first();
+    let diagnosis = row.filled(cure.map_or(ALL_TRIED, |cure| **cure), &hit.values);
     Finding { diagnosis, line, has_tried }
 }

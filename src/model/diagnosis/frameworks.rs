@@ -63,6 +63,17 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://numba.readthedocs.io/en/stable/user/installing.html",
     },
     KnownError {
+        id: "triton-ops",
+        texts: &[&["No module named 'triton.ops"]],
+        what: "a package uses `triton.ops`, which this Triton no longer has",
+        why: "Triton 3.2, that of PyTorch 2.6, removed it; bitsandbytes up to 0.44 and older DeepSpeed import it",
+        cures: &[
+            "take a newer release: `envforge plan {spec|SPEC} --with \"bitsandbytes>=0.45.1\"` (the file in the traceback names the package that imports it)",
+            "keep the package and use a PyTorch before 2.6: `envforge list pytorch-cuda`",
+        ],
+        source: "bitsandbytes-foundation/bitsandbytes#1492; triton-lang/triton#5471",
+    },
+    KnownError {
         id: "triton-missing",
         texts: &[
             &["No module named 'triton'"],
@@ -343,7 +354,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         what: "an extension was compiled for another Python",
         why: "its file is for another release (`cpython-310` in the name), often since `python3` of the distribution was pointed at a newer one",
         cures: &[
-            "leave the distribution's `python3` alone and use the Python of the image or a virtual environment; choose it in the spec: `{spec|pytorch-cuda:2.8}-py3.12`",
+            "leave the distribution's `python3` alone and use the Python of the image or a virtual environment; choose it with the spec: `envforge plan {spec|SPEC} --python VERSION`",
         ],
         source: "https://docs.python.org/3/c-api/stable.html",
     },
@@ -451,7 +462,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         what: "a package uses modules that this Python or setuptools no longer has",
         why: "Python 3.12 removed distutils and imp, and newer releases of setuptools removed pkg_resources; the package is older than that",
         cures: &[
-            "use a newer release of it (`envforge plan {spec|SPEC} --with {package|PACKAGE}`), an older Python (`{spec|pytorch-cuda:2.8}-py3.11`), or `setuptools<70` next to it",
+            "use a newer release of it (`envforge plan {spec|SPEC} --with {package|PACKAGE}`), an older Python (`--python 3.11`), or `setuptools<70` next to it",
         ],
         source: "https://docs.python.org/3/whatsnew/3.12.html",
     },

@@ -4,6 +4,7 @@
 const GENERAL: &[&str] = &[
     "bitsandbytes-setup",
     "cuda-not-visible",
+    "jax-no-gpu",
     "tensorflow-libraries",
     "tensorflow-no-driver",
     "jax-without-cuda",
@@ -39,8 +40,14 @@ const GENERAL: &[&str] = &[
 /// Ids of statuses that say less than any row.
 const LEAST: &[&str] = &["nccl-call-refused", "cuda-call-refused", "kernel-crashed"];
 
+/// Ids of warnings that are no more than a hint at the cause of whatever else a text contains.
+const WARNINGS: &[&str] = &["gpu-newer-than-build"];
+
 /// Returns how general an error is: 0 is specific.
 pub(super) fn generality(id: &str) -> u8 {
+    if WARNINGS.contains(&id) {
+        return 3;
+    }
     if LEAST.contains(&id) { 2 } else { u8::from(GENERAL.contains(&id)) }
 }
 
@@ -51,6 +58,7 @@ const NOTES: &[&str] = &[
     "tensorflow-no-tensorrt",
     "vllm-no-peer-access",
     "libaio-missing",
+    "gpu-newer-than-build",
 ];
 
 /// Whether healthy programs print the line too.

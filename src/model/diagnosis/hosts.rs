@@ -222,6 +222,21 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://docs.pytorch.org/docs/stable/elastic/run.html",
     },
     KnownError {
+        id: "threads-refused",
+        texts: &[
+            &["OpenBLAS blas_thread_init: pthread_create failed for thread"],
+            &["RuntimeError: can't start new thread"],
+            &["libgomp: Thread creation failed"],
+        ],
+        what: "the program may not start threads",
+        why: "`Operation not permitted`: an engine older than Docker 20.10.10 (or its libseccomp) blocks the call clone3 of a newer glibc; `Resource temporarily unavailable`: the limit of processes (`--pids-limit`, `ulimit -u`) is reached",
+        cures: &[
+            "update the engine to Docker 20.10.10 or newer (until then `docker run --security-opt seccomp=unconfined`, or a base with glibc 2.33 or older); at a limit raise `--pids-limit` and `ulimit -u`",
+            "use fewer threads: OPENBLAS_NUM_THREADS=1 and OMP_NUM_THREADS=1",
+        ],
+        source: "OpenBMB/XAgent#266; langgenius/dify#886; https://docs.docker.com/engine/release-notes/20.10/",
+    },
+    KnownError {
         id: "mpi-failed",
         texts: &[
             &["mpirun has detected an attempt to run as root"],

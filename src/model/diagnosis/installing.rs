@@ -32,7 +32,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         what: "a wheel does not fit this Python or platform: {wheel|see the text}",
         why: "its name says which Python (cp310), system and processor it is for; this environment has another",
         cures: &[
-            "choose the Python of the wheel: a spec such as `{spec|pytorch-cuda:2.8}-py3.10`; `envforge list --python 3.10` shows what exists",
+            "let envforge choose the Python and the files that fit together: `envforge plan {spec|SPEC}`; `envforge list --python 3.10` shows what exists for one Python",
             "let the resolver choose a fitting release: `envforge plan {spec|SPEC} --with {package|PACKAGE}`",
         ],
         source: "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",
@@ -52,7 +52,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         what: "a package needs another Python",
         why: "its releases that fit the other requirements support other versions of Python than this one",
         cures: &[
-            "choose another Python (a spec such as `{spec|pytorch-cuda:2.8}-py3.12`) or a release for this one: `envforge plan {spec|SPEC} --with {package|PACKAGE}`",
+            "let envforge choose the Python: `envforge plan {spec|SPEC}` takes one that the release has files for (`--python VERSION` asks for another); for other packages `envforge plan {spec|SPEC} --with {package|PACKAGE}`",
         ],
         source: "https://packaging.python.org/en/latest/specifications/core-metadata/",
     },

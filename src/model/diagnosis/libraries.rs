@@ -127,6 +127,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["Unknown CUDA arch ({arch})"],
             &["Value '{sm}' is not defined for option 'gpu-architecture'"],
             &["Value '{sm}' is not defined for option 'gpu-code'"],
+            &["does not support CC {sm#}"],
         ],
         what: "nvcc does not support this GPU architecture: {sm|see the text}",
         why: "the project's list and the toolkit do not overlap; `native` without a GPU gives an empty architecture",

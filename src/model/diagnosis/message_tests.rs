@@ -10,6 +10,7 @@ const MESSAGES: &[&str] = &[
     include_str!("../../../tests/fixtures/messages/frameworks.txt"),
     include_str!("../../../tests/fixtures/messages/gpu_access.txt"),
     include_str!("../../../tests/fixtures/messages/installing.txt"),
+    include_str!("../../../tests/fixtures/messages/reports.txt"),
     include_str!("../../../tests/fixtures/messages/starting.txt"),
 ];
 
@@ -242,5 +243,148 @@ fn values_of_a_text_are_in_its_commands() {
             found.errors.iter().any(|finding| finding.diagnosis.cure.contains(command)),
             "`{command}`: {found:?}"
         );
+    }
+}
+
+/// A hint of a program, an error, and words of its first fix; and the same measure as a command, after which the fix is another.
+const SUGGESTED: &[[&str; 4]] = &[
+    [
+        "E: Unable to fetch some archives, maybe run apt-get update or try with --fix-missing?",
+        "E: Unable to locate package libgl1-mesa-glx",
+        "run `apt-get update`",
+        "#7 [2/5] RUN apt-get update && apt-get install -y libgl1-mesa-glx",
+    ],
+    [
+        "repository does not exist or may require 'docker login'",
+        "Error response from daemon: pull access denied for team/trainer, repository does not exist",
+        "log in with",
+        "alice@gpu-1:~$ docker login",
+    ],
+    [
+        "NVIDIA recommends the use of the following flags:\n   docker run --gpus all --ipc=host --ulimit memlock=-1 ...",
+        "RuntimeError: DataLoader worker (pid 13) is killed by signal: Bus error.",
+        "--shm-size=1g",
+        "+ docker run --gpus all --ipc=host --ulimit memlock=-1 trainer",
+    ],
+    [
+        "Please run `sudo usermod -aG docker $USER` and log in again",
+        "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
+        "usermod -aG docker",
+        "Step 4/9 : RUN usermod -aG docker alice",
+    ],
+];
+
+#[test]
+fn hint_of_a_program_is_not_an_attempt() {
+    for [hint, error, first, command] in SUGGESTED {
+        let fix = |shown: &str| findings(&format!("{shown}\n{error}\n")).errors.pop().expect("known");
+        let (hinted, done) = (fix(hint), fix(command));
+        assert!(hinted.diagnosis.cure.contains(first) && !hinted.has_tried, "{hint}: {hinted:?}");
+        assert!(done.has_tried, "{command}: {done:?}");
+    }
+}
+
+/// PyTorch's warning of a GPU outside its range, in a log that goes on.
+fn range_warning(own: &str, range: &str) -> String {
+    [
+        "/x/site-packages/torch/cuda/__init__.py:283: UserWarning:",
+        &format!("    Found GPU0 NVIDIA GB10 which is of cuda capability {own}."),
+        "    Minimum and Maximum cuda capability supported by this version of PyTorch is",
+        &format!("    {range}"),
+        "  warnings.warn(",
+        "step 1 loss 2.31",
+        "step 2 loss 2.29",
+        "",
+    ]
+    .join("\n")
+}
+
+#[test]
+fn gpu_beyond_the_range_is_an_error_only_where_its_code_cannot_run() {
+    let minor = range_warning("12.1", "(8.0) - (12.0)");
+    assert!(findings(&minor).errors.is_empty(), "{:?}", findings(&minor));
+    for (own, range) in [("12.0", "(5.0) - (9.0)"), ("6.1", "(7.5) - (12.0)"), ("10.3", "(11.0) - (12.0)")] {
+        assert_eq!(ids(&findings(&range_warning(own, range))), ["no-code-for-gpu"], "{own} {range}");
+    }
+    let failed = "RuntimeError: CUDA error: no kernel image is available for execution on the device";
+    let found = findings(&format!("{minor}{failed}\n"));
+    assert_eq!(ids(&found), ["no-code-for-gpu"]);
+    assert!(found.errors[0].diagnosis.cure.contains("--gpu sm_121`"), "{found:?}");
+}
+
+#[test]
+fn warning_of_tensorflow_is_not_the_cause_of_a_failure_far_below() {
+    let warning = "W0000 00:00:1753232013.685876 24341 gpu_device.cc:2431] TensorFlow was not built with CUDA kernel binaries \
+                   compatible with compute capability 12.0. CUDA kernels will be jit-compiled from PTX";
+    let steps = "step 1 loss 2.1\n".repeat(300);
+    assert!(findings(&format!("{warning}\n{steps}")).errors.is_empty());
+    let failed = "tensorflow.python.framework.errors_impl.InternalError: 'cuLaunchKernel(function, params, nullptr)' \
+                  failed with 'CUDA_ERROR_INVALID_HANDLE'";
+    let found = findings(&format!("{warning}\n{steps}{failed}\n"));
+    assert_eq!(ids(&found), ["no-code-for-gpu"]);
+    assert!(
+        found.errors[0].diagnosis.cure.contains("envforge plan tensorflow-cuda --gpu sm_120`"),
+        "{found:?}"
+    );
+    let disk = "OSError: [Errno 28] No space left on device: '/data/out'";
+    assert_eq!(ids(&findings(&format!("{warning}\n{steps}{disk}\n"))), ["disk-full"]);
+}
+
+#[test]
+fn names_of_a_text_are_libraries_and_addresses() {
+    for (text, name) in [
+        (
+            "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.so.9, libcudnn_ops.so}",
+            "not found: libcudnn_ops.so.9.1.0:",
+        ),
+        (
+            "Could not load library libcudnn_ops_infer.so.8. Error: libcudnn_ops_infer.so.8: cannot open shared object file",
+            "not found: libcudnn_ops_infer.so.8:",
+        ),
+        ("Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor", "cuDNN 9 library not found:"),
+        ("RuntimeError: Unable to load CUDA. Is it installed?", "(libcudart, the CUDA runtime)"),
+        ("RuntimeError: Unable to load cuSPARSE. Is it installed?", "(cuSPARSE)"),
+        (
+            "NCCL WARN socketStartConnect: Connect to 172.17.0.2<43210> failed : Connection refused",
+            "(172.17.0.2:43210)",
+        ),
+        (
+            "The NVIDIA driver on your system is too old (found version 12020).",
+            "the CUDA 12.2 of this driver",
+        ),
+        ("ssh: connect to host localhost port 2222: Connection refused", "answers at localhost:"),
+    ] {
+        let known = findings(text).errors[0].diagnosis.clone();
+        let words = format!("{}: {}", known.what, known.why);
+        assert!(words.contains(name), "`{name}`: {words}");
+    }
+}
+
+#[test]
+fn driver_that_a_text_names_is_there() {
+    let known = |text: &str| findings(text).errors[0].diagnosis.clone();
+    let named = known("The NVIDIA driver on your system is too old (found version 12020).");
+    assert!(!named.why.contains("without a GPU") && !named.cure.contains("with a GPU first"), "{named:?}");
+    let newest = known("The NVIDIA driver on your system is too old (found version 19070).");
+    assert!(newest.cure.contains("--driver VERSION`"), "{newest:?}");
+    let other = known("CUDA driver version is insufficient for CUDA runtime version");
+    assert!(other.why.contains("without a GPU") && other.cure.contains("with a GPU first"), "{other:?}");
+}
+
+#[test]
+fn extension_without_a_known_package_is_not_one() {
+    let cure = |name: &str| {
+        findings(&format!("RuntimeError: Error building extension '{name}'")).errors[0].diagnosis.cure.clone()
+    };
+    for (name, package) in [
+        ("cpu_adam", "deepspeed"),
+        ("utils", "deepspeed"),
+        ("gsplat_cuda", "gsplat"),
+        ("flash_attn_2_cuda", "flash-attn"),
+    ] {
+        assert!(cure(name).contains(&format!("--with {package}`")), "{name}: {}", cure(name));
+    }
+    for name in ["my_kernels", "upfirdn2d_plugin"] {
+        assert!(!cure(name).contains("--with"), "{name}: {}", cure(name));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns the tables; each row has its source. Pure: text or status in, diagnosis out. Unknown text gives nothing.
 
+mod branches;
 mod collectives;
 mod containers;
 mod cuda;
@@ -24,6 +25,8 @@ mod names;
 mod package_tests;
 mod packages;
 mod pattern;
+mod range;
+mod remote;
 mod several_gpus;
 mod start;
 mod starting;

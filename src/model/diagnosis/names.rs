@@ -47,6 +47,43 @@ const PACKAGES: &[(&str, &str)] = &[
     ("decord", "decord"),
 ];
 
+/// Packages of extensions that are compiled at run time, by the exact name of the extension.
+const EXTENSIONS: &[(&str, &str)] = &[
+    ("cpu_adam", "deepspeed"),
+    ("cpu_adagrad", "deepspeed"),
+    ("cpu_lion", "deepspeed"),
+    ("fused_adam", "deepspeed"),
+    ("fused_lamb", "deepspeed"),
+    ("fused_lion", "deepspeed"),
+    ("utils", "deepspeed"),
+    ("transformer", "deepspeed"),
+    ("stochastic_transformer", "deepspeed"),
+    ("transformer_inference", "deepspeed"),
+    ("inference_core_ops", "deepspeed"),
+    ("cutlass_ops", "deepspeed"),
+    ("ragged_ops", "deepspeed"),
+    ("ragged_device_ops", "deepspeed"),
+    ("quantizer", "deepspeed"),
+    ("fp_quantizer", "deepspeed"),
+    ("random_ltd", "deepspeed"),
+    ("sparse_attn", "deepspeed"),
+    ("spatial_inference", "deepspeed"),
+    ("evoformer_attn", "deepspeed"),
+    ("async_io", "deepspeed"),
+    ("gds", "deepspeed"),
+    ("gsplat_cuda", "gsplat"),
+    ("nerfacc_cuda", "nerfacc"),
+    ("nvdiffrast_plugin", "nvdiffrast"),
+    ("nvdiffrast_plugin_gl", "nvdiffrast"),
+];
+
+/// Returns the package that compiles an extension of this name: its name alone is not one.
+pub(super) fn extension_of(module: &str) -> Option<String> {
+    let lower = module.to_ascii_lowercase();
+    let exact = EXTENSIONS.iter().find(|(name, _)| *name == lower).map(|(_, package)| (*package).to_owned());
+    exact.or_else(|| package_of(&lower))
+}
+
 /// Folders of site-packages that no extension of the user is in.
 const NOT_THE_CAUSE: &[&str] =
     &["pip", "setuptools", "torch", "uv", "importlib", "wheel", "pkg-resources", "triton", "numpy", "nvidia"];

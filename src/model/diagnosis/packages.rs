@@ -233,16 +233,29 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "triton-lang/triton#4576, #5385, #5929",
     },
     KnownError {
+        id: "flash-attention-type",
+        texts: &[&["FlashAttention only support* fp16"], &["Flash Attention only support* fp16"]],
+        what: "FlashAttention got numbers in a format that it does not have",
+        why: "it computes in float16 and bfloat16 only, and the model or its inputs are float32: loaded without a dtype, or a layer such as a norm turned them back",
+        cures: &[
+            "load the model in bfloat16 (`torch_dtype=torch.bfloat16` or `dtype=\"auto\"` of transformers; `bf16=True` of the trainer), or run it within `torch.autocast(\"cuda\", dtype=torch.bfloat16)`",
+            "use the attention of PyTorch, which takes float32: `attn_implementation=\"sdpa\"` of transformers",
+        ],
+        source: "unslothai/unsloth#827; QwenLM/Qwen3#406; Dao-AILab/flash-attention#622",
+    },
+    KnownError {
         id: "flash-attention-gpu",
         texts: &[
+            &["FlashAttention-3 only supports"],
+            &["FlashAttention 3 only supports"],
             &["FlashAttention only supports"],
             &["FlashAttention-2 only supports"],
             &["FlashAttention forward only supports"],
         ],
         what: "FlashAttention has no kernels for this GPU",
-        why: "FlashAttention 2 needs compute capability 8.0 (Ampere) or newer",
+        why: "FlashAttention 2 needs compute capability 8.0 (Ampere) or newer, FlashAttention 3 needs 9.0 (Hopper)",
         cures: &[
-            "use the attention of PyTorch instead (transformers: `attn_implementation=\"sdpa\"`), or a newer GPU",
+            "use the attention of PyTorch instead (transformers: `attn_implementation=\"sdpa\"`) or, where version 3 is refused, FlashAttention 2 (vLLM: VLLM_FLASH_ATTN_VERSION=2), or a newer GPU",
         ],
         source: "Dao-AILab/flash-attention#762, #1485; vllm-project/vllm#8189; microsoft/MInference#51",
     },

@@ -177,6 +177,21 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
     },
     KnownError {
+        id: "kubernetes-runtime-class",
+        texts: &[
+            &["RuntimeClass.node.k8s.io 'nvidia' not found"],
+            &["RuntimeClass 'nvidia' not found"],
+            &["RuntimeHandler 'nvidia' not supported"],
+            &["failed to find runtime handler nvidia from runtime list"],
+        ],
+        what: "the cluster has no runtime class `nvidia`",
+        why: "the pod sets `runtimeClassName: nvidia`, and the GPU Operator, which makes that class, is not installed or not ready; clusters whose default runtime passes GPUs have none",
+        cures: &[
+            "see `kubectl get runtimeclass`; install the GPU Operator (or make a RuntimeClass `nvidia` with the handler `nvidia`, once containerd on the nodes has that runtime: `nvidia-ctk runtime configure --runtime=containerd`), or leave `runtimeClassName` out where the default runtime passes GPUs",
+        ],
+        source: "https://kubernetes.io/docs/concepts/containers/runtime-class/, NVIDIA/gpu-operator#575, #1298",
+    },
+    KnownError {
         id: "pod-crash-loop",
         texts: &[&["CrashLoopBackOff"], &["Back-off restarting failed container"]],
         what: "the container of a pod ends again and again",

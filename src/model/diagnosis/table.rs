@@ -3,7 +3,7 @@
 use super::entry::KnownError;
 use super::{
     collectives, containers, cuda, downloads, extensions, frameworks, gpu_access, hosts, installing,
-    libraries, packages, several_gpus, start, starting, wsl, xid,
+    libraries, packages, remote, several_gpus, start, starting, wsl, xid,
 };
 
 /// Returns all rows, specific ones before general ones.
@@ -20,6 +20,7 @@ pub fn entries() -> impl Iterator<Item = &'static KnownError> {
         .chain(cuda::ENTRIES)
         .chain(extensions::ENTRIES)
         .chain(gpu_access::ENTRIES)
+        .chain(remote::ENTRIES)
         .chain(hosts::ENTRIES)
         .chain(collectives::ENTRIES)
         .chain(starting::ENTRIES)

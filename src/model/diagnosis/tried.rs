@@ -125,10 +125,67 @@ pub(super) fn is_tried(cure: &str, log: &Log) -> bool {
     measures.any(|(_, marks)| marks.iter().any(|parts| is_on_a_line(parts, log)))
 }
 
-/// Whether a line contains the parts.
+/// Whether a line contains the parts, and what it says was done rather than suggested.
 fn is_on_a_line(parts: &[&'static str], log: &Log) -> bool {
     let pattern = Pattern::new(parts);
     let head = pattern.head().to_owned();
     let mut places = log.lower().match_indices(head.as_str());
-    places.any(|(at, _)| pattern.line_at(log, at))
+    places.any(|(at, _)| pattern.line_at(log, at) && is_done(log, at))
+}
+
+/// Words of a program that suggests something.
+const SUGGESTS: &[&str] = &[
+    "maybe",
+    "may",
+    "might",
+    "try",
+    "should",
+    "please",
+    "consider",
+    "recommend",
+    "recommends",
+    "recommended",
+    "suggest",
+    "suggested",
+    "hint",
+    "need",
+    "must",
+    "you",
+    "following",
+];
+
+/// Words before a command that is suggested.
+const BEFORE_A_COMMAND: &[&str] = &["run", "Run", "use", "Use", "using", "via", "or"];
+
+/// Whether the text at a place is a command that ran or a setting, not the hint of a program.
+fn is_done(log: &Log, place: usize) -> bool {
+    let number = log.line_of(place);
+    let (start, end) = log.line(number);
+    let (before, line) = (&log.text()[start..place], &log.text()[start..end]);
+    if is_after_a_prompt(before) {
+        return true;
+    }
+    let is_command = log.text()[place..].starts_with(|c: char| c.is_ascii_alphabetic());
+    let word = before.split_whitespace().next_back().unwrap_or_default();
+    let is_named = before.ends_with('\'') || is_command && BEFORE_A_COMMAND.contains(&word);
+    let introduction = number.checked_sub(1).map_or("", |number| {
+        let (start, end) = log.line(number);
+        log.text()[start..end].trim_end()
+    });
+    let is_introduced = introduction.ends_with(':') && suggests(introduction);
+    !is_named && !is_introduced && !suggests(line)
+}
+
+/// Whether a text before a command ends in a prompt of a shell, or is a step of a Dockerfile.
+fn is_after_a_prompt(before: &str) -> bool {
+    let mut words = before.split_whitespace();
+    let is_prompt = |word: &str| word.ends_with('$') || word.len() > 1 && word.ends_with('#');
+    before.starts_with("+ ")
+        || before.starts_with("++ ")
+        || words.any(|word| word == "RUN" || is_prompt(word))
+}
+
+fn suggests(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| SUGGESTS.contains(&word))
 }

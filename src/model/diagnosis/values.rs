@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{debian_of, named_on, package_near, package_of, product_near, wheel_of};
+use super::branches::cuda_and_branch;
+use super::names::{debian_of, extension_of, named_on, package_near, package_of, product_near, wheel_of};
 
 /// Names and values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +20,15 @@ impl Values {
     /// Returns a value.
     fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    /// Whether a fix is one for these values: it asks for no package where a text names an extension without one, and plans for
+    /// the driver where a text names that.
+    pub(super) fn allow(&self, cure: &str) -> bool {
+        let has = |name| self.get(name).is_some();
+        let lacks_package = has("module") && !has("package") && cure.contains("{package");
+        let ignores_driver = has("api") && !cure.contains("{driver");
+        !lacks_package && !ignores_driver
     }
 
     /// Writes the values into the places `{name}` and `{name|OTHERWISE}` of a text.
@@ -51,6 +61,7 @@ impl Values {
     /// Adds what follows from values that were found and from the text near them: a package, a spec of PyTorch, a GPU.
     pub(super) fn derive(&mut self, near: &str, before: &str) {
         let named = ["file", "library", "found"].iter().find_map(|name| package_of(self.get(name)?));
+        let named = named.or_else(|| extension_of(self.get("module")?));
         self.set("package", named.or_else(|| package_near(before)).unwrap_or_default());
         if let Some(package) = self.get("package").map(|name| name.to_ascii_lowercase().replace('_', "-")) {
             self.0.insert("package", package);
@@ -61,10 +72,27 @@ impl Values {
         let spec = self.get("torch").and_then(spec_of).or_else(|| spec_near(near));
         self.set("spec", spec.unwrap_or_else(|| product.to_owned()));
         self.set("product", product);
-        let gpu = self.get("sm").map(gpu_of).or_else(|| gpu_near(near));
+        let stated = || stated_gpu(&near.to_ascii_lowercase());
+        let gpu = self.get("sm").map(gpu_of).or_else(stated).or_else(|| gpu_near(near));
         self.set("gpu", gpu.unwrap_or_default());
         if let (Some(wanted), Some(current)) = (self.get("wanted"), self.get("current")) {
             self.set("sm", format!("PTX {wanted} against {current}"));
+        }
+        if let Some((cuda, branch)) = self.get("api").and_then(cuda_and_branch) {
+            self.set("supports", format!(", which needs more than the CUDA {cuda} of this driver"));
+            self.set(
+                "alike",
+                format!("; the driver is there, and CUDA {cuda} is the newest that it supports"),
+            );
+            // The words with a number are PyTorch's.
+            self.set("product", "pytorch-cuda");
+            self.set("driver", branch.map(|branch| branch.to_string()).unwrap_or_default());
+        }
+        if let Some(peer) = self.get("peer").map(|peer| peer.replace('<', ":")) {
+            self.0.insert("peer", peer);
+        }
+        if self.get("component").is_some_and(|name| name.eq_ignore_ascii_case("cuda")) {
+            self.0.insert("component", "libcudart, the CUDA runtime".to_owned());
         }
         if let Some(needed) = self.get("needed").map(|version| version.replace('.', "")) {
             self.set("cu", needed);
@@ -128,6 +156,18 @@ fn gpu_of(name: &str) -> String {
     format!("sm_{digits}")
 }
 
+/// Returns the GPU that a framework states in a lower-case text: `sm_120` of `compatible with compute capability 12.0`.
+pub(super) fn stated_gpu(lower: &str) -> Option<String> {
+    let heads =
+        ["compatible with compute capability ", "which is of cuda capability ", ", compute capability: "];
+    heads.iter().find_map(|head| {
+        let rest = &lower[lower.find(head)? + head.len()..];
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (major, minor) = rest[..end].trim_end_matches('.').split_once('.')?;
+        Some(format!("sm_{major}{minor}"))
+    })
+}
+
 /// Returns the GPU that a text names: `sm_121`, or a product in quotes.
 fn gpu_near(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
@@ -150,6 +190,7 @@ fn gpu_near(text: &str) -> Option<String> {
             "Quadro ",
         ];
         let rest = heads.iter().find_map(|head| text.find(head)).map(|at| &text[at..])?;
+        let rest = rest.split([',', ';', ':']).next().unwrap_or(rest);
         let is_part = |word: &&str| {
             word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
                 && !["with", "which", "is", "has", "and"].contains(word)

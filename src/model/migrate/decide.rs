@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 
 use pep440_rs::{Operator, Version, VersionSpecifiers};
+use pep508_rs::MarkerTree;
 
+use super::built_for::{compared_local, cuda_of_package, major_in_name, torch_of_package};
 use super::index_page::is_file_of_default;
+use super::other_framework::other_framework;
 use super::outcome::{Change, Migration, ProjectPackage, Refusal, Row};
 use super::place::Origin;
 use super::pythons::allows;
@@ -15,7 +18,7 @@ use super::reading::{
 use super::requirements::both;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Product, Variant};
-use crate::model::local_version::{LocalVersion, cuda_major, exact};
+use crate::model::local_version::{LocalVersion, exact};
 use crate::model::marker::{holds, pythons};
 use crate::model::spec::{Flavour, Spec};
 use crate::model::stack::Stack;
@@ -30,6 +33,9 @@ const CUDA_OF_THE_IMAGE: &str = "the CUDA of the image: ";
 /// Names of frameworks that are none of a package today, and the package.
 const RENAMED: [(&str, &str); 3] =
     [("tensorflow-gpu", "tensorflow"), ("pytorch", "torch"), ("pytorch-gpu", "torch")];
+
+/// Frameworks that a project is written for: of several that it names, one with a release or a CUDA comes before a bare name.
+const MAIN: [&str; 3] = ["pytorch", "tensorflow", "jax"];
 
 /// What the decision needs to know besides the files.
 pub struct Question<'a> {
@@ -66,7 +72,12 @@ pub fn decide(mut readings: Vec<Reading>, question: &Question<'_>) -> Result<Mig
     take_tests(&mut readings);
     if files.is_empty() {
         let files = readings.into_iter().map(|reading| reading.file).collect();
-        return Err(Refusal::NothingUnderstood { files, rows: decision.rows });
+        let rows = decision.rows;
+        let other = rows.iter().find_map(|row| other_framework(&row.text));
+        return Err(match other {
+            None => Refusal::NothingUnderstood { files, rows },
+            other => Refusal::NoFramework { files, other, rows },
+        });
     }
     decision.decide(&readings)
 }
@@ -74,11 +85,17 @@ pub fn decide(mut readings: Vec<Reading>, question: &Question<'_>) -> Result<Mig
 /// Takes the extra or group that has the framework, where nothing else names one: projects that leave the choice between CPU and CUDA to
 /// extras. One with a CUDA is taken before one without.
 fn take_offered(readings: &mut [Reading], decision: &mut Decision<'_>) {
-    let named = framework_packages(decision.question.matrix);
-    let is_framework = |asked: &Asked| named.iter().any(|(package, _)| *package == asked.name);
-    if readings.iter().any(|one| one.packages.iter().chain(&one.pins).any(is_framework)) {
+    let matrix = decision.question.matrix;
+    if readings.iter().any(|one| names_a_framework(one, matrix)) {
         return;
     }
+    let named = framework_packages(matrix);
+    // An extra for vLLM makes no project of vLLM out of one whose packages need PyTorch.
+    let implied: Vec<&str> =
+        readings.iter().flat_map(|one| &one.packages).filter_map(|one| implied_by(one, matrix)).collect();
+    let is_meant = |product: &Product| implied.is_empty() || implied.contains(&product.framework.as_str());
+    let is_framework =
+        |asked: &Asked| named.iter().any(|(package, product)| *package == asked.name && is_meant(product));
     let all = readings
         .iter()
         .enumerate()
@@ -165,8 +182,10 @@ impl<'a> Decision<'a> {
         let packages = self.merged(readings, first);
         let Some(framework) = self.typed().or_else(|| self.framework(&packages, readings)) else {
             self.rest(readings, &packages);
-            return Err(Refusal::NoFramework { files: self.files, rows: self.rows });
+            let other = self.rows.iter().find_map(|row| other_framework(&row.text));
+            return Err(Refusal::NoFramework { files: self.files, other, rows: self.rows });
         };
+        let framework = self.with_torch_of_extensions(framework, &packages);
         let devel = readings.iter().find_map(|reading| reading.devel.as_ref());
         let named = readings.iter().any(|reading| !reading.python.is_empty());
         let specs = if let Some(typed) = self.question.spec {
@@ -176,8 +195,12 @@ impl<'a> Decision<'a> {
             self.specs(&framework, cuda.as_ref(), if named { &allowed } else { &[] })
         };
         let is_compared = |asked: &&Asked| asked.name == framework.package || !is_without_cuda(asked);
-        let compared: Vec<_> =
-            packages.iter().map(|(asked, _)| asked).filter(is_compared).map(compared).collect();
+        let compared: Vec<_> = packages
+            .iter()
+            .map(|(asked, _)| asked)
+            .filter(is_compared)
+            .map(|one| self.compared(one))
+            .collect();
         let Some((spec, stack)) = self.chosen(&specs, &compared) else {
             let spec = specs.first().cloned().unwrap_or_else(|| framework.product.name.clone());
             self.rest(readings, &packages);
@@ -313,6 +336,15 @@ impl<'a> Decision<'a> {
                 asked.local.clone_from(&pin.local);
             }
         }
+        // jax and jaxlib have the same releases.
+        let library = all.iter().find(|(asked, _)| asked.name == "jaxlib");
+        if let Some(versions) = library.map(|(library, _)| library.versions.clone())
+            && let Some((jax, _)) = all.iter_mut().find(|(asked, _)| asked.name == "jax")
+            && exact(&jax.versions).is_none()
+            && exact(&versions).is_none_or(|release| jax.versions.contains(&release))
+        {
+            jax.versions = both(&jax.versions, &versions);
+        }
         all
     }
 
@@ -428,33 +460,90 @@ impl<'a> Decision<'a> {
         let serving =
             named.iter().filter(|(_, product)| ["vllm", "sglang"].contains(&product.framework.as_str()));
         let has_cuda = |asked: &Asked| !is_without_cuda(asked);
+        let is_bare = |asked: &Asked| {
+            asked.versions.is_empty() && asked.local.is_none() && !asked.extras.contains("cu")
+        };
+        let is_sure = |asked: &Asked| {
+            exact(&asked.versions).is_some() || asked.local.is_some() || asked.extras.contains("cu")
+        };
+        let main = || named.iter().filter(|(_, product)| MAIN.contains(&product.framework.as_str()));
+        let some_sure =
+            main().filter_map(|(package, _)| asked(package)).any(|one| has_cuda(&one) && is_sure(&one));
+        let with: &dyn Fn(&Asked) -> bool = &has_cuda;
+        let named_well: &dyn Fn(&Asked) -> bool = &|asked| some_sure && has_cuda(asked) && !is_bare(asked);
         // One that is asked for without CUDA is the framework only where no other is named.
-        let any = named.iter();
-        let first = serving.chain(&named).map(|one| (one, true)).chain(any.map(|one| (one, false)));
-        for ((package, product), with_cuda) in first {
-            if let Some(asked) = asked(package).filter(|asked| !with_cuda || has_cuda(asked)) {
+        let any: &dyn Fn(&Asked) -> bool = &|_| true;
+        let first = serving.map(|one| (one, with)).chain(main().map(|one| (one, named_well)));
+        let first =
+            first.chain(named.iter().map(|one| (one, with))).chain(named.iter().map(|one| (one, any)));
+        for ((package, product), is_meant) in first {
+            if let Some(asked) = asked(package).filter(is_meant) {
                 return Some(Framework { product, asked: Some(asked), package: (*package).to_owned() });
             }
         }
         for (asked, _) in packages {
-            let implied = matrix.implied_frameworks.iter().find(|row| row.package == asked.name);
-            let coupled =
-                matrix.coupled_packages.iter().any(|row| row.package == asked.name && row.trap.is_none());
-            let framework =
-                implied.map(|row| row.framework.as_str()).or_else(|| coupled.then_some("pytorch"));
+            let framework = implied_by(asked, matrix);
             let Some(product) = matrix.products.iter().find(|row| Some(row.framework.as_str()) == framework)
             else {
                 continue;
             };
-            let why = format!(
-                "needs {}, which no file pins: the newest for the target is taken",
-                product.framework
-            );
-            self.row(Change::Changed, &asked.origin, &asked.written, &why);
             let package = product.package.clone().unwrap_or_default();
+            if product.framework == "jax"
+                && let Some((library, _)) = packages.iter().find(|(one, _)| one.name == "jaxlib")
+            {
+                let asked =
+                    Asked { name: package.clone(), extras: String::new(), local: None, ..library.clone() };
+                return Some(Framework { product, asked: Some(asked), package });
+            }
+            let is_built_for_one = |(one, _): &(Asked, Kind)| !torch_of_package(one).is_empty();
+            let why = if package == "torch" && packages.iter().any(is_built_for_one) {
+                "needs pytorch: the release that a wheel is built for is taken".to_owned()
+            } else {
+                format!("needs {}, which no file pins: the newest for the target is taken", product.framework)
+            };
+            self.row(Change::Changed, &asked.origin, &asked.written, &why);
             return Some(Framework { product, asked: None, package });
         }
         None
+    }
+
+    /// The framework with the torch that extensions are built for, where no line pins it: that of `+cu122torch2.3`.
+    fn with_torch_of_extensions(
+        &mut self,
+        framework: Framework<'a>,
+        packages: &[(Asked, Kind)],
+    ) -> Framework<'a> {
+        let mut asked = framework.asked.clone();
+        let is_open = framework.package == "torch" && self.question.spec.is_none();
+        for (extension, _) in packages.iter().filter(|_| is_open) {
+            let built_for = torch_of_package(extension);
+            let Some(widest) = built_for.last() else { continue };
+            let own = asked.as_ref().map_or_else(VersionSpecifiers::empty, |one| one.versions.clone());
+            if exact(&own).is_some_and(|own| widest.contains(&own)) {
+                continue;
+            }
+            let mut all = built_for.iter().filter(|_| exact(&own).is_none()).map(|one| both(&own, one));
+            let Some(versions) = all.find(|one| self.known_versions(&framework, one).next().is_some()) else {
+                let why = format!("is built for torch{widest}: another torch is asked for, or none is known");
+                self.row(Change::NotTakenOver, &extension.origin, &extension.written, &why);
+                continue;
+            };
+            let why = format!("its wheel is for torch{widest}");
+            self.row(Change::Kept, &extension.origin, &extension.written, &why);
+            asked = Some(match asked {
+                Some(torch) => Asked { versions, ..torch },
+                None => Asked {
+                    name: framework.package.clone(),
+                    extras: String::new(),
+                    versions,
+                    local: None,
+                    marker: MarkerTree::TRUE,
+                    index: None,
+                    ..extension.clone()
+                },
+            });
+        }
+        Framework { asked, ..framework }
     }
 
     /// The CUDA that is named most surely; others that say something else are told.
@@ -466,15 +555,9 @@ impl<'a> Decision<'a> {
     ) -> Option<CudaFact> {
         let mut facts: Vec<CudaFact> = Vec::new();
         for (asked, _) in packages {
-            let own = asked.name == framework.package;
-            let local = asked.local.as_deref().map(LocalVersion::read).and_then(|local| local.cuda);
-            let (cuda, strength) = match local {
-                Some(cuda) if own => (Some(cuda), Strength::Framework),
-                Some(cuda) => (Some(cuda), Strength::Index),
-                None => (major_in_name(asked), Strength::Package),
-            };
-            let by = asked.written.clone();
-            facts.extend(cuda.map(|cuda| CudaFact { origin: asked.origin.clone(), cuda, strength, by }));
+            let (origin, by) = (asked.origin.clone(), asked.written.clone());
+            let found = cuda_of_package(asked, &framework.package, self.question.matrix);
+            facts.extend(found.map(|(cuda, strength)| CudaFact { origin, cuda, strength, by }));
         }
         if let Some(asked) = framework.asked.as_ref().filter(|asked| asked.local.is_some()) {
             let cuda = asked.local.as_deref().map(LocalVersion::read).and_then(|local| local.cuda);
@@ -484,6 +567,8 @@ impl<'a> Decision<'a> {
         facts.extend(readings.iter().flat_map(|reading| reading.cuda.iter().cloned()));
         facts.sort_by_key(|fact| std::cmp::Reverse((fact.strength, fact.cuda.minor.is_some())));
         let first = facts.first().cloned()?;
+        // Its row is that of an index.
+        facts.retain(|fact| fact.strength != Strength::Hint);
         for fact in &facts {
             let same = fact.cuda.major == first.cuda.major
                 && (fact.cuda.minor.is_none()
@@ -513,6 +598,9 @@ impl<'a> Decision<'a> {
         }
         let name = &framework.product.name;
         let mut versions = self.versions(framework);
+        // Of the index of another project the major may choose among the builds of a release, and nothing else.
+        let hint = cuda.filter(|fact| fact.strength == Strength::Hint).map(|fact| fact.cuda.major);
+        let cuda = cuda.filter(|_| hint.is_none());
         // A version that has no build for the CUDA is none of those that are tried.
         if let Some(fact) = cuda.filter(|fact| fact.strength != Strength::Surroundings) {
             let has = |version: &Option<String>| {
@@ -553,14 +641,25 @@ impl<'a> Decision<'a> {
         for cuda in &cudas {
             for version in &versions {
                 let own = by_cuda.then(|| self.cuda_of_package(framework, version.as_deref())).flatten();
-                let cuda = own.or_else(|| cuda.clone()).unwrap_or_default();
-                for python in &pythons {
-                    let version = version.as_deref().map(|version| format!(":{version}")).unwrap_or_default();
-                    all.push(format!("{name}{version}{cuda}{python}"));
+                let cuda = own.or_else(|| cuda.clone());
+                let of_major =
+                    |major: &u8| cuda.is_none() && self.has_major(framework, version.as_deref(), *major);
+                let hinted = hint.filter(of_major).map(|major| format!("-cu{major}"));
+                let version = version.as_deref().map(|version| format!(":{version}")).unwrap_or_default();
+                for cuda in hinted.into_iter().chain([cuda.unwrap_or_default()]) {
+                    all.extend(pythons.iter().map(|python| format!("{name}{version}{cuda}{python}")));
                 }
             }
         }
         all
+    }
+
+    /// Whether a release of the framework, or the newest one, has a build for a major of CUDA.
+    fn has_major(&self, framework: &Framework<'_>, version: Option<&str>, major: u8) -> bool {
+        let newest = || self.known_versions(framework, &VersionSpecifiers::empty()).flatten().next();
+        let Some(version) = version.map(str::to_owned).or_else(newest) else { return false };
+        self.rows_of(&framework.product.framework)
+            .any(|row| row.version.to_string() == version && row.cuda.major == major)
     }
 
     /// The CUDA in the name of a framework's package: `cudf-cu13`.
@@ -587,8 +686,16 @@ impl<'a> Decision<'a> {
             .iter()
             .find(|one| matches!(one.operator(), Operator::Equal | Operator::ExactEqual));
         if let Some(exact) = exact {
-            let version = exact.version();
-            return vec![Some(version.clone().without_local().to_string())];
+            // `==2.1` is 2.1.0, which the spec says in full: `2.1` there is the newest 2.1.x.
+            let exact = exact.version().clone().without_local();
+            let any = VersionSpecifiers::empty();
+            let known: Vec<_> = self.known_versions(framework, &any).flatten().collect();
+            let of = |is_it: &dyn Fn(&Version) -> bool| {
+                known.iter().find(|text| Version::from_str(text).is_ok_and(|version| is_it(&version)))
+            };
+            let same = of(&|version| *version == exact)
+                .or_else(|| of(&|version| version.is_post() && version.only_release() == exact));
+            return vec![Some(same.cloned().unwrap_or_else(|| exact.to_string()))];
         }
         let found: Vec<_> = self.known_versions(framework, &asked.versions).collect();
         if found.is_empty() {
@@ -701,7 +808,7 @@ impl<'a> Decision<'a> {
         for (asked, _) in packages {
             // What comes from an index of the project is that index's affair.
             let is_left = is_without_cuda(&asked) && asked.name != framework.package;
-            project.compared.extend((asked.index.is_none() && !is_left).then(|| compared(&asked)));
+            project.compared.extend((asked.index.is_none() && !is_left).then(|| self.compared(&asked)));
             self.package(&mut project, &asked, (&framework.package, copied), stack);
         }
         for reading in readings.iter().filter(|one| !copied && !one.packages.is_empty()) {
@@ -793,6 +900,19 @@ impl<'a> Decision<'a> {
         {
             return self.row(Change::Kept, origin, written, "part of the stack");
         }
+        if asked.name == "jaxlib" {
+            let own = Version::from_str(&stack.version.to_string());
+            let is_own = stack.package == "jax" && own.is_ok_and(|own| asked.versions.contains(&own));
+            if let Some(local) = &asked.local {
+                let why = format!("no index has its build `+{local}`: the plugin of jax brings CUDA");
+                self.row(Change::Changed, origin, written, &why);
+            } else if is_own {
+                self.row(Change::Kept, origin, written, "part of the stack");
+            }
+            if is_own {
+                return;
+            }
+        }
         if ["pip", "setuptools", "wheel"].contains(&asked.name.as_str()) {
             return self.row(Change::Kept, origin, written, "part of every image");
         }
@@ -813,7 +933,11 @@ impl<'a> Decision<'a> {
                 &format!("{better}, the package for {}", stack.cuda),
             );
         }
-        let local = asked.local.as_deref().filter(|_| asked.index.is_some() || !self.is_coupled(&asked.name));
+        let unpublished = asked.local.as_deref().filter(|_| asked.index.is_none());
+        let of_another = unpublished.filter(|local| asked.name != "jaxlib" && is_for_another(local, stack));
+        let is_listed = asked.index.is_some()
+            || !self.is_coupled(&asked.name) && of_another.is_none() && asked.name != "jaxlib";
+        let local = asked.local.as_deref().filter(|_| is_listed);
         let requirement = match local {
             Some(local) => compared_with(asked, local),
             None => asked.requirement(),
@@ -831,6 +955,8 @@ impl<'a> Decision<'a> {
             (Change::Changed, format!("{requirement} from {from}, not from this file"))
         } else if let Some(index) = &asked.index {
             (Change::Kept, format!("from the index `{index}`"))
+        } else if let Some(local) = of_another.filter(|_| !self.is_coupled(&asked.name)) {
+            (Change::Changed, format!("{requirement} from the index, which has no build `+{local}`"))
         } else {
             (Change::Kept, String::new())
         };
@@ -859,6 +985,12 @@ impl<'a> Decision<'a> {
         if stack.flavour == Flavour::Devel { format!("{name}-devel") } else { name.to_owned() }
     }
 
+    /// The requirement as the stack is compared with it: with its local part.
+    fn compared(&self, asked: &Asked) -> String {
+        let local = compared_local(asked, self.question.matrix);
+        local.map_or_else(|| asked.requirement(), |local| compared_with(asked, &local))
+    }
+
     fn is_coupled(&self, name: &str) -> bool {
         self.question.matrix.coupled_packages.iter().any(|row| row.package == name)
     }
@@ -874,6 +1006,14 @@ fn patch_named(written: &str) -> Option<&str> {
 /// Whether a package is asked for as a build without CUDA: `torch==2.3.1+cpu`.
 fn is_without_cuda(asked: &Asked) -> bool {
     asked.local.as_deref().is_some_and(|local| LocalVersion::read(local).other_accelerator.is_some())
+}
+
+/// Whether the local part of a version names another CUDA or torch than the stack's.
+fn is_for_another(local: &str, stack: &Stack) -> bool {
+    let own = (stack.package == "torch").then(|| stack.version.clone());
+    let torch: Option<FrameworkVersion> = own.or_else(|| stack.companions.get("torch")?.parse().ok());
+    let torch = torch.map(|torch| (torch.major(), torch.minor()));
+    LocalVersion::read(local).mismatch(stack.cuda, torch).is_some()
 }
 
 /// The package for the stack's CUDA, where the one that was asked for is of another: `tensorrt-cu12` for `tensorrt`.
@@ -897,11 +1037,6 @@ fn must_be_copied(readings: &[Reading], framework: &str) -> bool {
     !readings
         .iter()
         .all(|one| in_spec(&one) || (one.packages.is_empty() && one.pins.is_empty()) || is_readable(&one))
-}
-
-/// The requirement as the stack is compared with it: with its local part.
-fn compared(asked: &Asked) -> String {
-    asked.local.as_deref().map_or_else(|| asked.requirement(), |local| compared_with(asked, local))
 }
 
 fn compared_with(asked: &Asked, local: &str) -> String {
@@ -929,19 +1064,44 @@ fn contradict(first: &VersionSpecifiers, second: &VersionSpecifiers) -> bool {
     }
 }
 
-/// The major of CUDA in a package's name or extra: 12 of `cupy-cuda12x`, `onnxruntime-gpu-cu12`, `jax[cuda12]`.
-fn major_in_name(asked: &Asked) -> Option<CudaVariant> {
-    let extras = asked.extras.trim_matches(['[', ']']);
-    let major = asked.name.rsplit('-').next().and_then(cuda_major);
-    let major = major.or_else(|| extras.split(',').find_map(cuda_major))?;
-    Some(CudaVariant { major, minor: None })
-}
-
 /// Whether a file asks for builds without CUDA alone.
 pub fn is_without_any_cuda(reading: &Reading) -> bool {
-    let without = |note: &Note| note.why.contains("builds without CUDA");
     let mut packages = reading.packages.iter().chain(&reading.pins);
-    reading.cuda.is_empty() && (reading.left.iter().any(without) || packages.any(is_without_cuda))
+    let has_none = reading.cuda.iter().all(|fact| fact.strength == Strength::Hint);
+    has_none && (reading.left.iter().any(Note::is_without_cuda) || packages.any(is_without_cuda))
+}
+
+/// Whether a file says for which CUDA its framework is.
+pub fn names_a_cuda(reading: &Reading) -> bool {
+    let says = |asked: &Asked| {
+        let local = asked.local.as_deref().and_then(|local| LocalVersion::read(local).cuda);
+        local.is_some() || major_in_name(asked).is_some()
+    };
+    reading.cuda.iter().any(|fact| fact.strength != Strength::Hint)
+        || reading.packages.iter().chain(&reading.pins).any(says)
+}
+
+/// Whether a package of a file needs a framework of the matrix.
+pub fn implies_a_framework(reading: &Reading, matrix: &Matrix) -> bool {
+    reading.packages.iter().any(|asked| implied_by(asked, matrix).is_some())
+}
+
+/// Packages with builds for each CUDA that need no torch.
+const WITHOUT_TORCH: [&str; 1] = ["llama-cpp-python"];
+
+/// The framework that a package needs.
+fn implied_by<'a>(asked: &Asked, matrix: &'a Matrix) -> Option<&'a str> {
+    let name = asked.name.as_str();
+    let implied = matrix.implied_frameworks.iter().find(|row| row.package == name);
+    let is_coupled = || {
+        let mut rows = matrix.coupled_packages.iter();
+        !WITHOUT_TORCH.contains(&name) && rows.any(|row| row.package == name && row.trap.is_none())
+    };
+    match implied {
+        Some(row) => Some(&row.framework),
+        None if name == "jaxlib" => Some("jax"),
+        None => (is_coupled() || !torch_of_package(asked).is_empty()).then_some("pytorch"),
+    }
 }
 
 /// Whether a file asks for a framework of the matrix by name.

@@ -6,11 +6,11 @@ use super::conda::take as take_conda;
 use super::image_name::take_image;
 use super::place::Origin;
 use super::pythons::exact;
-use super::reading::{Given, Kind, PythonFact, Reading};
+use super::reading::{Given, Kind, PythonFact, Reading, Strength};
 use super::requirements::{
     index, options, stands_alone, take_requirement, takes_value, torch_backend, without_switches,
 };
-use super::shell_words::commands;
+use super::shell_words::{commands, is_computed, redirection};
 use super::stages::{Part, is_from, parts};
 use super::variables::filled;
 use crate::model::compat::Matrix;
@@ -32,8 +32,8 @@ pub fn from_dockerfile(file: &str, text: &str, given: &Given, matrix: &Matrix) -
         reader.instruction(content, &Origin::line(file, *line));
     }
     let Reader { mut reading, of_builders, .. } = reader;
-    if reading.cuda.is_empty() {
-        reading.cuda = of_builders.cuda;
+    if reading.cuda.iter().all(|fact| fact.strength == Strength::Hint) {
+        reading.cuda.extend(of_builders.cuda);
     }
     if reading.python.is_empty() {
         reading.python = of_builders.python;
@@ -446,6 +446,14 @@ impl Reader<'_> {
         let mut at = 0;
         while let Some(word) = rest.get(at) {
             at += 1;
+            if let Some(is_next) = redirection(word) {
+                at += usize::from(is_next);
+                continue;
+            }
+            if is_computed(word) {
+                self.reading.leave(origin.clone(), word, COMPUTED);
+                continue;
+            }
             if word.starts_with('-') {
                 let word = &without_switches(word);
                 let alone = stands_alone(word);
@@ -470,7 +478,7 @@ impl Reader<'_> {
                     word,
                     "the wheels that `pip wheel` made, which are listed by name",
                 );
-            } else if !word.starts_with('>') && !word.starts_with("2>") {
+            } else {
                 take_requirement(&mut self.reading, word, origin);
             }
         }
@@ -486,9 +494,9 @@ impl Reader<'_> {
         }
         let mut skip = false;
         let words = rest[at + 1..].iter().filter(|word| {
-            let is_value =
-                std::mem::replace(&mut skip, ["-t", "-o", "--target-release", ">", "2>"].contains(*word));
-            !is_value && !word.starts_with('-') && !word.contains('>')
+            let is_next = redirection(word);
+            let is_value = ["-t", "-o", "--target-release"].contains(*word) || is_next == Some(true);
+            !std::mem::replace(&mut skip, is_value) && !word.starts_with('-') && is_next.is_none()
         });
         for word in words {
             let name = word.split(['=', '/']).next().unwrap_or_default();
@@ -513,6 +521,8 @@ impl Reader<'_> {
                 || name.starts_with("libnccl")
             {
                 self.reading.keep(origin.clone(), word, "part of the stack, in the version that fits it");
+            } else if is_computed(word) {
+                self.reading.leave(origin.clone(), word, COMPUTED);
             } else if is_apt_name(name) {
                 self.reading.apt.push((origin.clone(), name.to_owned()));
             } else {
@@ -543,6 +553,9 @@ impl Reader<'_> {
 
 /// Why a command is not taken over.
 pub(super) const UNREAD: &str = "a command that is not read: add it to `run`, if the image needs it";
+
+/// Why a word with a command in it is not taken over.
+const COMPUTED: &str = "computed by a command, which is not run: add what it gives";
 
 /// Words of the shell in front of a command.
 const STANDS_BEFORE: [&str; 9] = ["sudo", "then", "else", "do", "time", "exec", "!", "{", "eval"];
@@ -666,6 +679,18 @@ mod tests {
         assert_eq!(requirements(&reading), ["torch==2.3.1", "peft"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
         assert_eq!(requirements(&read(text)), ["torch==2.0.0", "fastapi"]);
+    }
+
+    #[test]
+    fn comments_and_computed_words_take_nothing_with_them() {
+        let reading = read(
+            "FROM ubuntu:22.04\nRUN pip install --user tensorboard cmake onnx   # cmake from apt-get is too old\nRUN apt-get install -y git vim  # for debugging only\nRUN apt-get install -y cuda-command-line-tools-$(cut -f1,2 -d- <<< ${CUDA//./-}) hmmer linux-headers-$(uname -r) kalign > /dev/null\nRUN pip install $(cat list) einops 2> log\n",
+        );
+        assert_eq!(requirements(&reading), ["tensorboard", "cmake", "onnx", "einops"]);
+        let apt: Vec<_> = reading.apt.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(apt, ["git", "vim", "hmmer", "kalign"]);
+        let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
+        assert_eq!(left, ["linux-headers-$(uname -r)", "$(cat list)"]);
     }
 
     #[test]

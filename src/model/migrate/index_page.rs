@@ -7,11 +7,38 @@ use crate::model::versions::CudaVariant;
 /// Hosts of the default index and of PyTorch's own.
 const DEFAULT: [&str; 4] = ["pypi.org", "pypi.python.org", "files.pythonhosted.org", "download.pytorch.org"];
 
+/// PyTorch's own host of wheels.
+const PYTORCH: &str = "download.pytorch.org";
+
+/// Packages of which PyTorch's own indexes have builds for each CUDA.
+const OF_PYTORCH: [&str; 12] = [
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "torchtext",
+    "torchcodec",
+    "torchao",
+    "torchrec",
+    "torch-tensorrt",
+    "fbgemm-gpu",
+    "xformers",
+    "triton",
+    "pytorch-triton",
+];
+
+/// Whether PyTorch's own indexes have builds of a package for each CUDA.
+pub(super) fn is_on_pytorch_index(package: &str) -> bool {
+    OF_PYTORCH.contains(&package)
+}
+
 /// What the address of an index means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum IndexMeaning {
     /// Its wheels are for this CUDA: `https://download.pytorch.org/whl/cu128`.
     Cuda(CudaVariant),
+    /// An index of another project, whose wheels are for this CUDA: `https://abetlen.github.io/llama-cpp-python/whl/cu125`. It says
+    /// nothing of the CUDA of torch.
+    Foreign(CudaVariant),
     /// Its wheels are previews for this CUDA: `…/whl/nightly/cu128`.
     Nightly(CudaVariant),
     /// Its wheels have no CUDA: `…/whl/cpu`, `…/whl/rocm6.3`.
@@ -20,6 +47,8 @@ pub(super) enum IndexMeaning {
     Jetson,
     /// JAX's page of builds before it published them on the package index.
     OldJax,
+    /// PyTorch's page of its builds with long-term support.
+    OldPyTorch,
     /// The default index, or a framework's own: both are used anyway.
     Default,
     /// Another one.
@@ -48,6 +77,7 @@ pub(super) fn meaning(url: &str) -> IndexMeaning {
     });
     let nightly = parts.iter().any(|part| part == "nightly" || part == "test");
     match cuda {
+        Some(cuda) if !is_of_torch(&host, &parts) => return IndexMeaning::Foreign(cuda),
         Some(cuda) if nightly => return IndexMeaning::Nightly(cuda),
         Some(cuda) => return IndexMeaning::Cuda(cuda),
         None => {}
@@ -61,7 +91,17 @@ pub(super) fn meaning(url: &str) -> IndexMeaning {
     if let Some(part) = without {
         return IndexMeaning::Without(part.clone());
     }
+    if host == PYTORCH && parts.iter().any(|part| part == "lts" || part == "torch_lts.html") {
+        return IndexMeaning::OldPyTorch;
+    }
     if DEFAULT.contains(&host.as_str()) { IndexMeaning::Default } else { IndexMeaning::Other }
+}
+
+/// Whether an index has the CUDA of torch: PyTorch's own and its mirrors, pages of packages that are built for one torch, and
+/// onnxruntime's feed, whose CUDA is that of onnxruntime. A host in a variable may be a mirror.
+fn is_of_torch(host: &str, parts: &[String]) -> bool {
+    let is_own = |part: &String| part.contains("torch") || part.contains("onnxruntime-cuda");
+    host.contains("torch") || host.contains('$') || host == "data.dgl.ai" || parts.iter().any(is_own)
 }
 
 /// The CUDA of a name such as `onnxruntime-cuda-12`: its last word is a number.
@@ -108,6 +148,17 @@ mod tests {
             ("https://data.pyg.org/whl/torch-2.6.0+cu124.html", IndexMeaning::Cuda(cuda("cu124"))),
             ("https://data.dgl.ai/wheels/torch-2.4/cu124/repo.html", IndexMeaning::Cuda(cuda("cu124"))),
             ("https://flashinfer.ai/whl/cu124/torch2.6/", IndexMeaning::Cuda(cuda("cu124"))),
+            (
+                "https://download.openmmlab.com/mmcv/dist/cu117/torch2.0/index.html",
+                IndexMeaning::Cuda(cuda("cu117")),
+            ),
+            ("https://h.test/torch-2.4.0_cu121.html", IndexMeaning::Cuda(cuda("cu121"))),
+            ("https://data.dgl.ai/wheels/cu118/repo.html", IndexMeaning::Cuda(cuda("cu118"))),
+            ("https://mirror.h.test/pytorch-wheels/cu121", IndexMeaning::Cuda(cuda("cu121"))),
+            ("https://huggingface.github.io/autogptq-index/whl/cu118/", IndexMeaning::Foreign(cuda("cu118"))),
+            ("https://abetlen.github.io/llama-cpp-python/whl/cu125", IndexMeaning::Foreign(cuda("cu125"))),
+            ("https://www.paddlepaddle.org.cn/packages/stable/cu123/", IndexMeaning::Foreign(cuda("cu123"))),
+            ("https://download.pytorch.org/whl/lts/1.8/torch_lts.html", IndexMeaning::OldPyTorch),
             ("https://download.pytorch.org/whl/cpu", IndexMeaning::Without("cpu".to_owned())),
             ("https://download.pytorch.org/whl/rocm6.3", IndexMeaning::Without("rocm6.3".to_owned())),
             ("https://pypi.org/simple", IndexMeaning::Default),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::index_page::{IndexMeaning, has_login, meaning};
+use super::index_page::{IndexMeaning, has_login, is_on_pytorch_index, meaning};
 use super::reading::{Asked, CudaFact, IndexSeen, Reading, Strength, shortened};
 use super::requirement_line::JETSON;
 
@@ -21,6 +21,10 @@ impl IndexUse {
     /// Takes over that a package comes from an index: its CUDA if the address says one, else the index by name.
     pub(super) fn used(&self, reading: &mut Reading, asked: &mut Asked, name: &str) {
         let Some((url, flat)) = self.urls.get(name) else {
+            // Poetry knows the default index by this name.
+            if name.eq_ignore_ascii_case("pypi") {
+                return;
+            }
             reading.leave(
                 asked.origin.clone(),
                 &asked.written,
@@ -28,41 +32,51 @@ impl IndexUse {
             );
             return;
         };
+        let fact = |cuda, strength| CudaFact {
+            origin: asked.origin.clone(),
+            cuda,
+            strength,
+            by: format!("the index `{name}`, {}", shortened(url)),
+        };
         match meaning(url) {
-            IndexMeaning::Cuda(cuda) | IndexMeaning::Nightly(cuda) => reading.cuda.push(CudaFact {
-                origin: asked.origin.clone(),
-                cuda,
-                strength: Strength::Index,
-                by: format!("the index `{name}`, {}", shortened(url)),
-            }),
+            IndexMeaning::Cuda(cuda) | IndexMeaning::Nightly(cuda) => {
+                reading.cuda.push(fact(cuda, Strength::Index));
+            }
+            // A mirror, where torch itself comes from it.
+            IndexMeaning::Foreign(cuda) if is_on_pytorch_index(&asked.name) => {
+                reading.cuda.push(fact(cuda, Strength::Index));
+            }
+            IndexMeaning::Foreign(cuda) => {
+                reading.cuda.push(fact(cuda, Strength::Hint));
+                of_index(reading, asked, (name, url, *flat));
+            }
             IndexMeaning::Without(kind) => {
                 let why =
                     format!("its index has builds without CUDA (`{kind}`): the image is for NVIDIA GPUs");
                 reading.leave(asked.origin.clone(), &asked.written, why);
             }
             IndexMeaning::Jetson => reading.leave(asked.origin.clone(), &asked.written, JETSON),
-            IndexMeaning::Default | IndexMeaning::OldJax => {}
-            IndexMeaning::Other if !url.starts_with("https://") && !url.starts_with("http://") => {
-                let why = "from an index that is a folder: give its wheels with `--wheel FILE`";
-                reading.leave(asked.origin.clone(), &asked.written, why);
-            }
-            IndexMeaning::Other if has_login(url) => {
-                let name = &plain_name(name);
-                asked.index = Some(name.clone());
-                let why = format!(
-                    "the index `{name}` has a login: give its address in `[indexes]` of your configuration"
-                );
-                reading.leave(asked.origin.clone(), &format!("{name} = {url}"), why);
-                reading.indexes.push(IndexSeen { name: name.clone(), url: String::new(), flat: false });
-            }
-            IndexMeaning::Other => {
-                let name = &plain_name(name);
-                asked.index = Some(name.clone());
-                if !reading.indexes.iter().any(|seen| seen.name == *name) {
-                    reading.indexes.push(IndexSeen { name: name.clone(), url: url.clone(), flat: *flat });
-                }
-            }
+            IndexMeaning::Default | IndexMeaning::OldJax | IndexMeaning::OldPyTorch => {}
+            IndexMeaning::Other => of_index(reading, asked, (name, url, *flat)),
         }
+    }
+}
+
+/// Takes over that a package comes from an index by its name.
+fn of_index(reading: &mut Reading, asked: &mut Asked, (name, url, flat): (&str, &str, bool)) {
+    if !url.starts_with("https://") && !url.starts_with("http://") {
+        let why = "from an index that is a folder: give its wheels with `--wheel FILE`";
+        return reading.leave(asked.origin.clone(), &asked.written, why);
+    }
+    let name = plain_name(name);
+    asked.index = Some(name.clone());
+    if has_login(url) {
+        let why =
+            format!("the index `{name}` has a login: give its address in `[indexes]` of your configuration");
+        reading.leave(asked.origin.clone(), &format!("{name} = {url}"), why);
+        reading.indexes.push(IndexSeen { name, url: String::new(), flat: false });
+    } else if !reading.indexes.iter().any(|seen| seen.name == name) {
+        reading.indexes.push(IndexSeen { name, url: url.to_owned(), flat });
     }
 }
 

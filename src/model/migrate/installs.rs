@@ -9,7 +9,8 @@ use super::image_name::take_image;
 use super::place::Origin;
 use super::pythons::exact;
 use super::reading::{CudaFact, Kind, PythonFact, Reading, Strength};
-use super::requirements::{logical_lines, take_line};
+use super::requirements::take_line;
+use super::shell_words::lines_of_shell;
 use crate::model::compat::Matrix;
 use crate::model::counted::counted;
 use crate::model::project::is_apt_name;
@@ -17,7 +18,7 @@ use crate::model::project::is_apt_name;
 /// Reads the lines of a shell script that install packages.
 pub fn from_shell_script(file: &str, text: &str, matrix: &Matrix) -> Reading {
     let mut reading = Reading::of(file, Kind::Image);
-    for (at, line) in logical_lines(text) {
+    for (at, line) in lines_of_shell(text) {
         shell_lines(&mut reading, &line, &Origin::line(file, at), matrix);
     }
     gather_unread(&mut reading);
@@ -75,7 +76,7 @@ pub fn from_notebook(file: &str, text: &str, matrix: &Matrix) -> Reading {
             Source::Lines(lines) => lines.concat(),
         };
         let is_shell = whole.starts_with("%%bash") || whole.starts_with("%%sh");
-        for (_, line) in logical_lines(&whole) {
+        for (_, line) in lines_of_shell(&whole) {
             let command = line.strip_prefix(['!', '%']).or_else(|| is_shell.then_some(line.as_str()));
             let Some(command) = command.filter(|command| !command.starts_with('%')) else { continue };
             let origin = Origin::holding(file, text, command);
@@ -91,7 +92,7 @@ pub fn from_definition(file: &str, text: &str, matrix: &Matrix) -> Reading {
     let mut reading = Reading::of(file, Kind::Image);
     let mut section = String::new();
     let mut is_docker = true;
-    for (at, line) in logical_lines(text) {
+    for (at, line) in lines_of_shell(text) {
         let origin = Origin::line(file, at);
         if let Some(name) = line.strip_prefix('%') {
             section = name.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn script_gives_what_it_installs() {
-        let text = "#!/bin/bash\nset -e\n# pip install old\npip install torch==2.1.0 \\\n  --index-url https://download.pytorch.org/whl/cu118\nmake -C src\n./more.sh\npip install -r requirements.txt\n";
+        let text = "#!/bin/bash\nset -e\n# pip install old\npip install torch==2.1.0 \\\n  --index-url https://download.pytorch.org/whl/cu118 # not cu121\nmake -C src\n./more.sh\npip install -r requirements.txt\n";
         let reading = from_shell_script("install.sh", text, Matrix::current());
         assert_eq!(requirements(&reading), ["torch==2.1.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu118");

@@ -3,6 +3,7 @@
 //! Owns the readers, each from a text to a [`Reading`], and the decision of the one project that all readings of a folder ask for. Runs
 //! nothing, asks nobody, and loses no line in silence: what is not taken over is in the reading with its reason.
 
+mod built_for;
 mod compose;
 mod conda;
 mod conda_lock;
@@ -18,6 +19,7 @@ mod ini;
 mod installs;
 mod lock_selection;
 mod locks;
+mod other_framework;
 mod outcome;
 mod pipfile;
 mod place;
@@ -45,12 +47,15 @@ pub use conda_lock::{
     from_conda_explicit, from_conda_export, from_conda_lock, from_pixi_lock, is_conda_explicit,
     is_conda_export,
 };
-pub use decide::{Question, decide, is_without_any_cuda, names_a_framework};
+pub use decide::{
+    Question, decide, implies_a_framework, is_without_any_cuda, names_a_cuda, names_a_framework,
+};
 pub use dockerfile::from_dockerfile;
 pub use image::{ImageContent, from_image, is_record};
 pub use installs::{from_cog, from_definition, from_notebook, from_shell_script};
 pub use lock_selection::{LockSelection, Mismatch};
 pub use locks::{from_pdm_lock, from_poetry_lock, from_pylock, from_uv_lock};
+pub use other_framework::OtherFramework;
 pub use outcome::{Change, Migration, ProjectPackage, Refusal, Row};
 pub use pipfile::{from_pipfile, from_pipfile_lock};
 pub use place::Origin;

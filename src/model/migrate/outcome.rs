@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::other_framework::OtherFramework;
 use super::place::Origin;
 use super::reading::IndexSeen;
 
@@ -83,6 +84,8 @@ pub enum Refusal {
     NoFramework {
         /// The files.
         files: Vec<String>,
+        /// A framework that they name and that is none of the matrix by that name.
+        other: Option<OtherFramework>,
         /// What became of their lines.
         rows: Vec<Row>,
     },

@@ -190,7 +190,11 @@ python_version = "3.10"
         );
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
         assert_eq!(reading.python[0].versions.to_string(), "==3.10.*");
-        assert_eq!((reading.offered[0].name.as_str(), reading.left.len()), ("dev", 1));
+        assert_eq!((reading.offered[0].name.as_str(), reading.left.len()), ("dev", 0));
+        assert!(
+            reading.kept.iter().any(|note| note.why.starts_with("the project's own code")),
+            "{reading:?}"
+        );
         assert!(!from_pipfile("Pipfile", "[packages\n").says_something());
         let broken = from_pipfile("Pipfile", "source = 3\n[packages]\ntorch = \"*\"\n");
         assert!(broken.left[0].why.starts_with("not sources of pipenv"), "{:?}", broken.left);

@@ -137,6 +137,11 @@ fn dependency(
     let field = |key: &str| value.get(key).and_then(Value::as_str);
     for key in ["git", "path", "url", "file"] {
         if let Some(place) = field(key) {
+            if key == "path" && place.trim_end_matches('/') == "." {
+                let why = "the project's own code: it is mounted";
+                reading.keep(origin, &format!("{name} = {{ path = \"{place}\" }}"), why);
+                return None;
+            }
             let place = if key == "git" { format!("git+{place}") } else { place.to_owned() };
             let why = match line(&format!("{name} @ {place}"), &origin) {
                 Line::Not(why) => why,

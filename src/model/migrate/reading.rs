@@ -60,9 +60,11 @@ impl Asked {
 /// How sure a file is of its CUDA, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strength {
+    /// An index of another project than the framework's: it gives way to all others, and only its major counts.
+    Hint,
     /// An image that the project builds on, or the least driver it wants.
     Surroundings,
-    /// The major in the name of a package: `cupy-cuda12x`.
+    /// The major in the name of a package, `cupy-cuda12x`, or in the version of an extension's wheel: `+cu122torch2.3`.
     Package,
     /// The toolkit of conda, whose builds are not those of wheels: of its major, the nearest build is taken.
     Toolkit,
@@ -102,6 +104,13 @@ pub struct Note {
     pub why: String,
 }
 
+impl Note {
+    /// Whether what is left out is a build without CUDA, or an index of such.
+    pub(super) fn is_without_cuda(&self) -> bool {
+        ["build without CUDA", "builds without CUDA"].iter().any(|words| self.why.contains(words))
+    }
+}
+
 /// An index that packages of a file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexSeen {
@@ -133,7 +142,7 @@ pub struct Offered {
 impl Offered {
     /// Whether its packages come from builds without CUDA.
     pub(super) fn is_without_cuda(&self) -> bool {
-        self.left.iter().any(|note| note.why.contains("builds without CUDA"))
+        self.left.iter().any(Note::is_without_cuda)
     }
 
     /// Packages alone.

@@ -11,11 +11,26 @@ use super::requirement_line::{JETSON, Line, line};
 pub fn from_requirement_lines(file: &str, text: &str) -> Reading {
     let mut reading = Reading::of(file, Kind::Requirements);
     reading.is_readable_by_lock = true;
-    for (at, content) in logical_lines(text) {
+    let lines = logical_lines(text);
+    if let Some(at) = table_of_pip(&lines) {
+        reading.is_readable_by_lock = false;
+        let why = format!("the table of `pip list`: write the file with `pip freeze > {file}`");
+        reading.leave(Origin::line(file, at), "Package Version", why);
+        return reading;
+    }
+    for (at, content) in lines {
         take_line(&mut reading, &content, &Origin::line(file, at));
     }
     from_feed(&mut reading);
     reading
+}
+
+/// The line at which a text begins that is what `pip list` prints: a head, and a line of hyphens.
+fn table_of_pip(lines: &[(usize, String)]) -> Option<usize> {
+    let [(at, head), (_, rule), ..] = lines else { return None };
+    let is_head = head.split_whitespace().take(2).eq(["Package", "Version"]);
+    let is_rule = rule.starts_with("--") && rule.chars().all(|c| c == '-' || c.is_whitespace());
+    (is_head && is_rule).then_some(*at)
 }
 
 /// The feed of onnxruntime for a CUDA that its releases on the package index of that time were not for.
@@ -349,31 +364,36 @@ pub(super) fn index(reading: &mut Reading, written: &str, url: &str, origin: &Or
             let why = "JAX's page of earlier builds: releases of the package index are taken";
             reading.keep(origin.clone(), written, why);
         }
+        IndexMeaning::OldPyTorch => {
+            let why = "PyTorch's page of builds with long-term support, which gets no more of them: releases are taken";
+            reading.leave(origin.clone(), written, why);
+        }
         IndexMeaning::Default => reading.keep(origin.clone(), written, "an index that is used anyway"),
-        IndexMeaning::Other if !url.contains("://") => {
-            let why = "a folder of this machine: its wheels are given with `--wheel FILE`";
-            reading.leave(origin.clone(), written, why);
+        IndexMeaning::Foreign(cuda) => {
+            let by = written.to_owned();
+            reading.cuda.push(CudaFact { origin: origin.clone(), cuda, strength: Strength::Hint, by });
+            let what = format!("an index of another project, whose {cuda} is not that of torch");
+            further_index(reading, written, (url, &what), origin);
         }
-        IndexMeaning::Other if has_login(url) => {
-            reading.leave(
-                origin.clone(),
-                written,
-                "an index with a login: name it in `[indexes]` of your configuration",
-            );
-        }
-        IndexMeaning::Other => {
-            let name = name_of(url);
-            let format = if camino::Utf8Path::new(url).extension() == Some("html") {
-                ", format = \"flat\""
-            } else {
-                ""
-            };
-            let why = format!(
-                "a further index: if packages come from it, add `indexes = [{{ name = \"{name}\", url = \"{url}\"{format} }}]` to [packages]"
-            );
-            reading.leave(origin.clone(), written, why);
-        }
+        IndexMeaning::Other => further_index(reading, written, (url, "a further index"), origin),
     }
+}
+
+/// Notes an index that the project has to name, if packages come from it.
+fn further_index(reading: &mut Reading, written: &str, (url, what): (&str, &str), origin: &Origin) {
+    let why = if !url.contains("://") {
+        "a folder of this machine: its wheels are given with `--wheel FILE`".to_owned()
+    } else if has_login(url) {
+        "an index with a login: name it in `[indexes]` of your configuration".to_owned()
+    } else {
+        let name = name_of(url);
+        let is_page = camino::Utf8Path::new(url).extension() == Some("html");
+        let format = if is_page { ", format = \"flat\"" } else { "" };
+        format!(
+            "{what}: if packages come from it, add `indexes = [{{ name = \"{name}\", url = \"{url}\"{format} }}]` to [packages]"
+        )
+    };
+    reading.leave(origin.clone(), written, why);
 }
 
 /// Reads a file that `-c` names: versions for packages that are asked for elsewhere.
@@ -402,7 +422,7 @@ impl ContainsSpecifier for VersionSpecifiers {
 }
 
 /// The lines joined at `\`, without comments and blank lines, each with the number of its first line.
-pub(super) fn logical_lines(text: &str) -> Vec<(usize, String)> {
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate();
     while let Some((at, first)) = lines.next() {
@@ -487,6 +507,23 @@ mod tests {
         assert_eq!(reading.indexes[0].url, url);
         let other = read("--extra-index-url https://h.test/whl/cu121\nonnxruntime-gpu==1.18.0\n");
         assert_eq!((other.packages[0].index.as_deref(), other.indexes.len()), (None, 0));
+    }
+
+    #[test]
+    fn index_of_another_project_is_a_hint() {
+        let reading = read("--extra-index-url https://abetlen.github.io/llama-cpp-python/whl/cu125\n");
+        assert_eq!(reading.cuda[0].strength, Strength::Hint);
+        let why = &reading.left[0].why;
+        assert!(why.starts_with("an index of another project") && why.contains("name = \"github\""), "{why}");
+        let lts = read("-f https://download.pytorch.org/whl/lts/1.8/torch_lts.html\n");
+        assert!(lts.kept.is_empty() && lts.left[0].why.contains("long-term"), "{:?}", lts.left);
+    }
+
+    #[test]
+    fn table_of_pip_list_is_one_line() {
+        let reading = read("Package    Version\n---------- -------\ntorch      2.3.1\nnumpy      1.26.4\n");
+        assert!(reading.packages.is_empty() && reading.left.len() == 1, "{reading:?}");
+        assert!(reading.left[0].why.contains("pip freeze > requirements.txt"), "{:?}", reading.left);
     }
 
     #[test]

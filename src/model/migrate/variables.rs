@@ -34,10 +34,12 @@ pub(super) fn filled(text: &str, known: &BTreeMap<String, String>) -> String {
     out
 }
 
-/// The parts of `NAME:-default` and `NAME-default`.
+/// The parts of `NAME:-default` and `NAME-default`. Other operators (`NAME//./-`) have no default.
 fn name_and_default(inside: &str) -> (&str, Option<&str>) {
-    match inside.split_once('-') {
-        Some((name, default)) => (name.trim_end_matches(':'), Some(default)),
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let parts = inside.split_once('-').map(|(name, default)| (name.trim_end_matches(':'), default));
+    match parts.filter(|(name, _)| is_name(name)) {
+        Some((name, default)) => (name, Some(default)),
         None => (inside, None),
     }
 }
@@ -55,6 +57,7 @@ mod tests {
             ("${B-3}/${A:-9}", "3/1"),
             ("${B}:$C", "${B}:$C"),
             ("${B:?needed}", "${B:?needed}"),
+            ("${A//./-}", "${A//./-}"),
             ("cost $", "cost $"),
             ("${A", "1"),
         ] {

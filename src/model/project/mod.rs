@@ -28,7 +28,7 @@ pub use names::{is_apt_name, is_name};
 pub use package_edit::{NotListed, PackageChange, PackageEdit, PackageList};
 pub use pyproject::from_pyproject;
 pub use requirement::{bare_name, requirement_name};
-pub use requirements::{Requirement, RequirementFiles, from_requirements};
+pub use requirements::{Requirement, RequirementFiles, decoded, from_requirements};
 pub use spanned::SpannedValue;
 pub use trust::{HostRequest, requests_digest};
 

@@ -37,6 +37,25 @@ pub trait RequirementFiles {
     fn read(&self, path: &Utf8Path, real: &Utf8Path) -> Result<String, ProjectError>;
 }
 
+/// Returns the text of a file with requirements: UTF-8, or UTF-16 with its mark, which PowerShell writes. What is in another encoding
+/// becomes replacement characters: in a comment it changes nothing, in a requirement the error names its line.
+pub fn decoded(bytes: &[u8]) -> Result<String, &'static str> {
+    let wide = match bytes.get(..2) {
+        Some([0xff, 0xfe]) => Some(u16::from_le_bytes as fn([u8; 2]) -> u16),
+        Some([0xfe, 0xff]) => Some(u16::from_be_bytes as fn([u8; 2]) -> u16),
+        _ => None,
+    };
+    if let Some(unit) = wide {
+        let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        let text: Result<String, _> = char::decode_utf16(units).collect();
+        return text.map_err(|_| "neither UTF-8 nor UTF-16");
+    }
+    if bytes.contains(&0) {
+        return Err("neither UTF-8 nor UTF-16 with its mark");
+    }
+    Ok(String::from_utf8_lossy(bytes).trim_start_matches('\u{feff}').to_owned())
+}
+
 /// Returns the requirements of a file and its includes, each file once.
 pub fn from_requirements(
     file: &Utf8Path,
@@ -244,6 +263,23 @@ mod tests {
         let error = read(&[("1.txt", &many)]).expect_err("too many").to_string();
         assert!(error.contains("more than 1000 lines with `-r`"), "{error}");
         assert!(read(&[("1.txt", &"-r 1.txt\n".repeat(1000))]).is_ok());
+    }
+
+    #[test]
+    fn text_is_that_of_its_encoding() {
+        let wide = |unit: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            "\u{feff}torch==2.8.0\r\n".encode_utf16().flat_map(unit).collect()
+        };
+        for bytes in [
+            wide(u16::to_le_bytes),
+            wide(u16::to_be_bytes),
+            b"\xef\xbb\xbftorch==2.8.0\r\n".to_vec(),
+            b"torch==2.8.0\r\n".to_vec(),
+        ] {
+            assert_eq!(decoded(&bytes), Ok("torch==2.8.0\r\n".to_owned()));
+        }
+        assert_eq!(decoded(b"rich # caf\xe9"), Ok("rich # caf\u{fffd}".to_owned()));
+        assert!(decoded(b"t\0o\0").is_err() && decoded(b"\xff\xfe\x00\xd8").is_err());
     }
 
     #[test]

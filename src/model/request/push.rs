@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 
 use crate::model::layer_compression::LayerCompression;
+use crate::model::versions::Machine;
 
 use super::project::ProjectOptions;
 
@@ -15,6 +16,8 @@ pub struct Push {
     pub targets: Vec<String>,
     /// How its layers are compressed; `None`: as the settings say.
     pub compression: Option<LayerCompression>,
+    /// The platforms that its tags hold, for an index; empty: the image alone.
+    pub platforms: Vec<Machine>,
     /// Copy its evidence, too.
     pub evidence: bool,
     /// Sign what it was built from, next to the image.

@@ -51,25 +51,18 @@ impl<'a> ResolveRequest<'a> {
 
     /// Returns the GPUs of the target that do not support forward compatibility.
     ///
-    /// A GPU without a name counts as supported if all products with its capability are.
+    /// A GPU that is no single product counts as supported if all products of its name are; without a name, all of its capability.
     pub(crate) fn unlike_data_centre(&self) -> Vec<&'a TargetGpu> {
-        let legal = |class: &str| DATA_CENTRE.contains(&class);
-        let product = |gpu: &TargetGpu| {
-            let named = gpu.name.as_deref().and_then(|name| self.matrix.gpu_named(name).ok());
-            named.and_then(|named| named.product)
+        let of_name = |gpu: &TargetGpu| gpu.name.as_deref().map(|name| self.matrix.gpu_names().classes(name));
+        let of_capability = |gpu: &TargetGpu| -> BTreeSet<&str> {
+            let rows = self.matrix.gpus.iter().filter(|row| row.compute_capability == gpu.compute_capability);
+            rows.map(|row| row.class.as_str()).collect()
         };
-        let supported = |gpu: &TargetGpu| match (&gpu.name, product(gpu)) {
-            (_, Some(row)) => legal(&row.class),
-            (Some(_), None) => false,
-            (None, None) => {
-                let same = |row: &&crate::model::compat::tables::Gpu| {
-                    row.compute_capability == gpu.compute_capability
-                };
-                let mut rows = self.matrix.gpus.iter().filter(same).peekable();
-                rows.peek().is_some() && rows.all(|row| legal(&row.class))
-            }
+        let is_supported = |gpu: &TargetGpu| {
+            let classes = of_name(gpu).unwrap_or_else(|| of_capability(gpu));
+            !classes.is_empty() && classes.iter().all(|class| DATA_CENTRE.contains(class))
         };
-        self.target.gpus.iter().filter(|gpu| !supported(gpu)).collect()
+        self.target.gpus.iter().filter(|gpu| !is_supported(gpu)).collect()
     }
 }
 

@@ -226,11 +226,16 @@ fn command(verb: &str, spec: &Spec, requirement: &str) -> String {
     format!("envforge {verb} {spec} --with {}", quoted(requirement))
 }
 
-/// A requirement as a shell reads it.
+/// A requirement as a shell reads it: that of a marker has quotes of its own.
 fn quoted(requirement: &str) -> String {
-    let plain = requirement.chars().all(|c| c.is_ascii_alphanumeric() || "-_.=+".contains(c));
-    let quote = if plain { "" } else { "'" };
-    format!("{quote}{requirement}{quote}")
+    let is_plain = requirement.chars().all(|c| c.is_ascii_alphanumeric() || "-_.=+".contains(c));
+    match requirement {
+        _ if is_plain => requirement.to_owned(),
+        _ if requirement.contains(['"', '$', '`', '\\', '!']) || !requirement.contains('\'') => {
+            format!("'{}'", requirement.replace('\'', r"'\''"))
+        }
+        _ => format!("\"{requirement}\""),
+    }
 }
 
 /// A requirement on a coupled package.

@@ -61,6 +61,11 @@ fn known_drivers(matrix: &Matrix) -> Vec<DriverVersion> {
     all
 }
 
+/// Returns the newest driver of a branch at which an answer changes: what a branch alone means, whose drivers are those of today.
+pub(crate) fn newest_of_branch(matrix: &Matrix, branch: u32) -> Option<DriverVersion> {
+    known_drivers(matrix).into_iter().filter(|driver| driver.major() == branch).next_back()
+}
+
 fn start_of(branch: u32) -> Option<DriverVersion> {
     format!("{branch}.0").parse().ok()
 }

@@ -116,10 +116,18 @@ impl<'a> ForeignRules<'a> {
         }
         let rows: Vec<_> =
             self.rows.get(name.as_str())?.iter().filter(|row| row.machine == stack.machine).collect();
-        let asked: Vec<_> = rows
+        let asked: Vec<&Variant> = rows
             .iter()
+            .copied()
+            .copied()
             .filter(|row| versions.is_empty() || satisfies(&row.version, &versions.to_string()))
             .collect();
+        // Of a release that is not named the matrix may not know the newest.
+        if exact(&versions).is_some()
+            && let Some(text) = self.other_pin(&asked)
+        {
+            return no(format!("{typed} requires {text}"), &asked[0].source);
+        }
         let majors: BTreeSet<u8> = asked.iter().map(|row| row.cuda.major).collect();
         if asked.is_empty() || majors.contains(&stack.cuda.major) {
             return None;
@@ -142,6 +150,28 @@ impl<'a> ForeignRules<'a> {
             stack.cuda.major
         );
         no(text, &asked[0].source)
+    }
+}
+
+impl ForeignRules<'_> {
+    /// What all rows of a framework pin of the stack's own package, if the stack has none of these releases: the torch of a vLLM.
+    fn other_pin(&self, asked: &[&Variant]) -> Option<String> {
+        let stack = self.stack;
+        let own = Version::from_str(&stack.version.to_string()).ok()?;
+        let pins: BTreeSet<Version> = asked
+            .iter()
+            .map(|row| row.companions.get(&stack.package).and_then(|pin| Version::from_str(pin).ok()))
+            .collect::<Option<_>>()?;
+        let releases: BTreeSet<Version> = pins.into_iter().map(Version::without_local).collect();
+        if releases.is_empty() || releases.contains(&own.without_local()) {
+            return None;
+        }
+        let list: Vec<_> = releases.iter().map(ToString::to_string).collect();
+        let list = match list.as_slice() {
+            [first, .., last] if list.len() > 3 => format!("{first} to {last}"),
+            list => list.join(" or "),
+        };
+        Some(format!("{} {list}, the stack has {}", stack.package, stack.version))
     }
 }
 
@@ -196,6 +226,7 @@ mod tests {
             ),
             ("pytorch-cuda:2.7.1-cu128", "torch==2.6.0", "the stack is torch 2.7.1"),
             ("vllm-cuda:0.8.5", "torch==2.5.1", "the stack pins torch 2.6.0"),
+            ("pytorch-cuda:2.5.1-cu124", "vllm==0.8.5", "requires torch 2.6.0, the stack has 2.5.1"),
             (
                 "tensorflow-cuda:2.20",
                 "tensorflow-cpu",

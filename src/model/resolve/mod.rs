@@ -45,6 +45,7 @@ pub use companion_choice::{
 };
 pub use device_code::{DeviceCodeShare, device_code_share, device_code_text};
 #[cfg(feature = "maintain")]
+pub(crate) use driver_advice::newest_of_branch;
 pub use driver_range::{DriverRange, SupportEntry, support_entries};
 pub use foreign_cuda::mismatches_by_name;
 pub use listing::{ListEntry, ListReport, entries};

@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 
+use super::candidate::gpu_label;
 use super::companion_choice::CompanionChoice;
 use super::refusal::Unsatisfiable;
+use super::rules::branches_of;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::Channel;
 use crate::model::stack::Stack;
 use crate::model::target::Target;
-use crate::model::versions::ComputeCapability;
+use crate::model::versions::{ComputeCapability, DriverVersion};
 use crate::model::wrap::hanging;
 
 /// Width of the name column.
@@ -66,7 +68,7 @@ pub fn plan_text(stack: &Stack, matrix: &Matrix) -> String {
     out += &field("platform", stack.machine.platform());
     out += &field("target", &target_text(&stack.target));
     out.push_str("\nRequires\n");
-    out += &requires_text(stack);
+    out += &requires_text(stack, matrix);
     out.push_str("\nWhy\n");
     for reason in &stack.reasons {
         out += &field(&reason.field, &format!("{}: {}", reason.chosen, reason.because));
@@ -95,7 +97,26 @@ fn libraries_text(stack: &Stack, matrix: &Matrix) -> String {
     out
 }
 
-fn requires_text(stack: &Stack) -> String {
+/// The driver branches of the target's GPUs where they narrow the driver that the CUDA needs; none for a target with a driver, which fits.
+fn branches_text(stack: &Stack, matrix: &Matrix) -> Option<String> {
+    if stack.target.driver.is_some() {
+        return None;
+    }
+    let needed = stack.requires.driver.as_ref().map_or(0, DriverVersion::major);
+    let mut texts = Vec::new();
+    for gpu in stack.target.capabilities() {
+        let Some((first, last)) = branches_of(matrix, gpu) else { continue };
+        let first = (first > needed).then(|| format!("R{first} or newer"));
+        let last = last.map(|last| format!("R{last} or older"));
+        let both: Vec<_> = first.into_iter().chain(last).collect();
+        if !both.is_empty() {
+            texts.push(format!("{} needs {}", gpu_label(&stack.target, gpu), both.join(", ")));
+        }
+    }
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+fn requires_text(stack: &Stack, matrix: &Matrix) -> String {
     let requires = &stack.requires;
     let native =
         requires.driver_native.as_ref().map(|native| format!(" ({native} supports this CUDA natively)"));
@@ -103,6 +124,10 @@ fn requires_text(stack: &Stack) -> String {
         || "unknown".to_owned(),
         |driver| format!("{driver} or newer{}", native.unwrap_or_default()),
     );
+    let driver = match branches_text(stack, matrix) {
+        Some(text) => format!("{driver}; {text}"),
+        None => driver,
+    };
     let mut out = field("driver", &driver);
     let code =
         |what: &str, all: &[ComputeCapability]| (!all.is_empty()).then(|| format!("{what} {}", listed(all)));

@@ -10,9 +10,19 @@ pub fn cuda_part(text: &str) -> Option<CudaRequest> {
     alone(&text)?.cuda
 }
 
-/// Returns the Python of a text, by the grammar of specs: `3.11`, `py3.11`, `py311`.
+/// Returns the Python of a text, by the grammar of specs: `3.11`, `py3.11`, `py311`; also as others name it: `python3.11`, `3.11.9`.
 pub fn python_part(text: &str) -> Option<PythonVersion> {
-    alone(&format!("py{}", text.trim_start_matches("py")))?.python
+    let plain = text.strip_prefix("python").unwrap_or(text.trim_start_matches("py"));
+    let mut parts = plain.splitn(3, '.');
+    let minor = parts.next().zip(parts.next());
+    let patch =
+        parts.next().filter(|patch| !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit()));
+    let plain = match minor.zip(patch) {
+        // A base has the newest patch of its minor.
+        Some(((major, minor), _)) => format!("{major}.{minor}"),
+        None => plain.to_owned(),
+    };
+    alone(&format!("py{plain}"))?.python
 }
 
 fn alone(part: &str) -> Option<Spec> {
@@ -53,7 +63,10 @@ mod tests {
         for wrong in ["", "x", "12.8-py3.11", "cu", "twelve"] {
             assert_eq!(cuda(wrong), None, "{wrong}");
         }
-        assert_eq!(python_part("3.11"), python_part("py311"));
+        for same in ["py311", "311", "python3.11", "3.11.9"] {
+            assert_eq!(python_part("3.11"), python_part(same), "{same}");
+        }
+        assert!(python_part("3.11.x").is_none() && python_part("python").is_none());
         assert!(python_part("3.11").is_some() && python_part("three").is_none() && python_part("").is_none());
     }
 

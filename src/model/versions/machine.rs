@@ -23,6 +23,14 @@ impl Machine {
             Self::Aarch64 => "linux/arm64",
         }
     }
+    /// Returns the processor of a platform by Docker's name or the processor's alone (`linux/arm64`, `arm64`, `aarch64`), if envforge
+    /// builds for it.
+    pub fn of_platform(name: &str) -> Option<Self> {
+        let all = [Self::X86_64, Self::Aarch64].into_iter();
+        let names = |machine: Self| [machine.debian().to_owned(), machine.to_string()];
+        let plain = name.strip_prefix("linux/").unwrap_or(name);
+        all.into_iter().find(|machine| names(*machine).iter().any(|known| known == plain))
+    }
     /// Returns Debian's name of the architecture: `amd64`.
     pub fn debian(self) -> &'static str {
         match self {

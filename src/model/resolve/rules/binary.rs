@@ -85,7 +85,7 @@ fn code_lacks_gpu(candidate: &Candidate<'_>) -> Option<RuleViolation> {
         names.join(", "),
         listed(arch),
         match (variant.unknown_ptx, variant.ptx.is_empty()) {
-            (true, _) => " and PTX of an unknown CUDA, which counts for no GPU".to_owned(),
+            (true, _) => " and PTX that is not known to run, which counts for no GPU".to_owned(),
             (false, true) => " and no PTX".to_owned(),
             (false, false) => format!(" and PTX for {}", listed(&variant.ptx)),
         }

@@ -1,5 +1,6 @@
 //! Rules between the driver, the CUDA of the binary and the GPU.
 
+use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Capability, DriverBranch};
 use crate::model::resolve::candidate::{Candidate, gpu_label};
 use crate::model::resolve::refusal::RuleViolation;
@@ -93,6 +94,15 @@ pub(super) fn driver_drops_gpu(candidate: &Candidate<'_>) -> Option<RuleViolatio
         }
     }
     Some(RuleViolation::new(Rule::DriverDropsGpu, texts.join("; "), source?))
+}
+
+/// Returns the first and the last driver branch for a GPU; the last is `None` where drivers still support it.
+pub(crate) fn branches_of(matrix: &Matrix, gpu: ComputeCapability) -> Option<(u32, Option<u32>)> {
+    let row = matrix.capability(gpu)?;
+    let knows =
+        |branch: &&DriverBranch| gpu >= branch.oldest_gpu && branch_knows(branch, row, &matrix.capabilities);
+    let first = matrix.branches.iter().filter(knows).map(|branch| branch.branch).min()?;
+    Some((first, row.last_driver_branch))
 }
 
 /// Whether the branch's newest architecture is at least as new as the GPU's.

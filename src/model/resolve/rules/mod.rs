@@ -12,6 +12,7 @@ pub(crate) mod toolkit;
 use super::candidate::Candidate;
 use super::refusal::RuleViolation;
 
+pub(crate) use driver::branches_of;
 pub(crate) use jit::other_ptxas;
 pub(crate) use naming::{
     all_versions, is_misspelt, known_product, known_versions, nearest_products, nothing_to_choose,

@@ -22,6 +22,9 @@ pub(crate) fn known_product<'a>(question: &ResolveRequest<'a>) -> Result<&'a Pro
             return Ok(product);
         }
         Some(_) => format!("product `{name}` has no rows in this matrix"),
+        None if matrix.coupled_packages.iter().any(|row| row.package == name) => format!(
+            "`{name}` is a package, not a product: request it next to one, as in `envforge plan pytorch-cuda --with {name}`"
+        ),
         None => {
             let near = nearest_products(question);
             let meant = near.first().map(|near| format!("; did you mean `{}`?", near.name));
@@ -47,7 +50,8 @@ pub(crate) fn nearest_products<'a>(question: &ResolveRequest<'a>) -> Vec<&'a Pro
         names.map(|name| strsim::osa_distance(name, typed)).min().unwrap_or(usize::MAX)
     };
     let mut near: Vec<_> = question.matrix.products.iter().map(|product| (far(product), product)).collect();
-    near.retain(|(distance, product)| *distance <= (product.name.len() / 3).min(4));
+    // A short word is near to every other.
+    near.retain(|(distance, product)| *distance <= (product.name.len().min(typed.len()) / 3).min(4));
     near.sort_by(|a, b| (a.0, &a.1.name).cmp(&(b.0, &b.1.name)));
     near.into_iter().map(|(_, product)| product).take(NEAREST).collect()
 }
@@ -207,7 +211,7 @@ pub(crate) fn unpublished(
                 format!("no CUDA build of {name} {version} for {machine} is in the matrix: {}", row.what);
             return RuleViolation::new(Rule::VariantUnpublished, text, &row.source);
         }
-        let text = match releases(question, product, None) {
+        let text = match releases(question, product, None, |row| row.verified) {
             Some(span) => format!(
                 "no CUDA build of {name} {version} for {machine} is in the matrix; releases with one: {span}"
             ),
@@ -238,10 +242,13 @@ pub(crate) fn unpublished(
     if let Some(row) = rowless(question, product, version) {
         write!(text, "; {}: {}", row.package, row.what).expect("a String takes all");
     }
-    match releases(question, product, Some(whole)) {
-        Some(span) => write!(text, "; {name} with {whole}: {span}").expect("a String takes all"),
-        None => write!(text, "; no {name} release in the matrix is for it").expect("a String takes all"),
+    let confirmed = releases(question, product, Some(whole), |row| row.verified);
+    match (confirmed, releases(question, product, Some(whole), |row| !row.verified)) {
+        (Some(span), _) => write!(text, "; {name} with {whole}: {span}"),
+        (None, Some(span)) => write!(text, "; {name} with {whole}, not confirmed: {span}"),
+        (None, None) => write!(text, "; no {name} release in the matrix is for it"),
     }
+    .expect("a String takes all");
     let mut source = row.source.clone();
     if let Some(floor) = floor_above(question, product, version, whole) {
         write!(text, "; its build system requires CUDA {} or newer", floor.cuda).expect("a String takes all");
@@ -263,16 +270,17 @@ fn floor_above<'a>(
     ((u32::from(request.major), minor) < (floor.cuda.major(), floor.cuda.minor())).then_some(floor)
 }
 
-/// Returns the first and last release with a build for this processor (and this CUDA).
+/// Returns the first and last release with such a build for this processor (and this CUDA).
 fn releases(
     question: &ResolveRequest<'_>,
     product: &Product,
     request: Option<CudaRequest>,
+    is_counted: impl Fn(&Variant) -> bool,
 ) -> Option<String> {
     let rows = question.matrix.variants.iter().filter(|row| {
         row.framework == product.framework
             && row.machine == question.target.machine
-            && row.verified
+            && is_counted(row)
             && request.is_none_or(|request| request.covers(row.cuda, &row.toolkit))
     });
     let mut versions: Vec<_> = rows.map(|row| &row.version).collect();

@@ -134,7 +134,7 @@ fn ptx_of_an_unknown_cuda_counts_for_no_gpu() {
     for driver in [Some("550.54.14"), Some("580.65.06"), None] {
         let refusal = refused("cudf-cuda:24.12-cu12", &x86(&["sm_120"], driver), Matrix::current());
         let text = text_of(&refusal, Rule::GpuNotInBinary);
-        assert!(text.contains("sm_90 and PTX of an unknown CUDA, which counts for no GPU"), "{text}");
+        assert!(text.contains("sm_90 and PTX that is not known to run, which counts for no GPU"), "{text}");
         assert!(!text.contains("its PTX is of CUDA"), "{text}");
     }
 }
