@@ -13,6 +13,7 @@ pub(crate) mod carried_evidence;
 pub(crate) mod check;
 pub(crate) mod check_container;
 pub mod check_error;
+pub(crate) mod cluster_folder;
 pub(crate) mod companions;
 mod compiled_wheels;
 pub(crate) mod confirm;

@@ -15,6 +15,11 @@ fn reference() -> String {
 /// A project with its lock, on a machine without an engine.
 fn project() -> Program {
     let program = program().with("DOCKER_HOST", "unix:///nothing/here.sock");
+    write_project(&program);
+    program
+}
+
+fn write_project(program: &Program) {
     let text = format!(
         "schema = 1\nname = \"p\"\nspec = \"{SPEC}\"\n[target]\nany = true\n[shell]\nports = [\"6006\"]\njupyter = true\n"
     );
@@ -22,7 +27,6 @@ fn project() -> Program {
     let lock =
         Lock { added: UserAdditions { project: Some("p".to_owned()), ..UserAdditions::default() }, ..lock() };
     std::fs::write(program.path("envforge.lock"), lock.to_toml()).expect("ours");
-    program
 }
 
 /// Names and texts of the files of a folder, without folders below it.
@@ -213,4 +217,102 @@ fn tag_alone_and_a_missing_lock_are_refused() {
     let run = program.run(&["export", "compose", "out", "--image", &reference()]);
     assert_message(&run, 2, &["lock file not found", "envforge lock"]);
     assert!(!program.path("out").exists(), "nothing is left behind");
+}
+
+/// A project whose `[cluster]` has that text, with a directory for files next to it.
+fn cluster_project(table: &str) -> Program {
+    let program = project();
+    write_cluster(&program, table);
+    program
+}
+
+fn write_cluster(program: &Program, table: &str) {
+    let text = std::fs::read_to_string(program.path("envforge.toml")).expect("ours");
+    std::fs::write(program.path("envforge.toml"), format!("{text}[cluster]\n{table}\n")).expect("ours");
+    std::fs::create_dir_all(program.path("images")).expect("ours");
+}
+
+/// The name of the file of the project's lock.
+fn file_of_lock(program: &Program, end: &str) -> String {
+    let lock = std::fs::read_to_string(program.path("envforge.lock")).expect("ours");
+    let hash = Lock::from_toml("envforge.lock", &lock).expect("a lock").hash();
+    format!("p-{}.{end}", &hash[..12])
+}
+
+/// One file for each lock: one that is there is not written again, whatever is in it.
+#[test]
+fn file_of_the_cluster_is_written_once_for_each_lock() {
+    for (runtime, call, end) in [("pyxis", "squashfs", "sqsh"), ("apptainer", "sif", "sif")] {
+        let program = cluster_project(&format!("runtime = \"{runtime}\"\nfolder = \"images\""));
+        let name = file_of_lock(&program, end);
+        let file = program.path("images").join(&name);
+        // It is missing, and nothing was built here from which it could be written.
+        let missing = program.run(&["export", call]);
+        assert_eq!(missing.code, 3, "{}", missing.stderr);
+        assert!(!file.exists());
+        std::fs::write(&file, "whole").expect("ours");
+        let run = program.run(&["export", call]);
+        assert_eq!((run.code, run.stdout.trim_end()), (0, file.to_str().expect("UTF-8")), "{}", run.stderr);
+        assert!(run.stderr.contains("the file of this lock exists: nothing written"), "{}", run.stderr);
+        let run = program.run(&["export", call, "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        assert_eq!((&report["written"], &report["size"]), (&false.into(), &5.into()), "{report}");
+        assert_eq!(std::fs::read_to_string(&file).expect("there"), "whole");
+        // --force would write it again; so would another lock.
+        assert_eq!(program.run(&["export", call, "--force"]).code, 3);
+        std::fs::rename(&file, program.path("images").join(format!("p-0123456789ab.{end}"))).expect("ours");
+        assert_eq!(program.run(&["export", call]).code, 3);
+        // What is not a file is not taken for one.
+        std::os::unix::fs::symlink("/etc/passwd", &file).expect("ours");
+        assert_message(&program.run(&["export", call]), 2, &["is a directory or a link, not a file"]);
+    }
+}
+
+#[test]
+fn call_without_a_file_says_what_the_cluster_lacks() {
+    for (table, call, code, says) in [
+        (
+            "",
+            "squashfs",
+            2,
+            &["`export squashfs` without FILE requires `[cluster] folder`", "export squashfs image.sqsh"][..],
+        ),
+        ("folder = \"images\"", "sif", 2, &["`[cluster] folder` requires `[cluster] runtime`", "apptainer"]),
+        (
+            "folder = \"images\"\nruntime = \"apptainer\"",
+            "squashfs",
+            2,
+            &["`[cluster] runtime` is `apptainer`", "run `envforge export sif`"],
+        ),
+        (
+            "folder = \"/not/mounted\"\nruntime = \"pyxis\"",
+            "squashfs",
+            3,
+            &["cluster directory not found: `/not/mounted`", "mount the shared storage"],
+        ),
+        ("runtime = \"docker\"", "sif", 2, &["expected `pyxis` or `apptainer`"]),
+    ] {
+        let program = cluster_project(table);
+        assert_message(&program.run(&["export", call]), code, says);
+    }
+    let program = cluster_project("folder = \"images\"\nruntime = \"pyxis\"");
+    std::fs::remove_file(program.path("envforge.lock")).expect("ours");
+    assert_message(&program.run(&["export", "squashfs"]), 2, &["lock file not found", "envforge lock"]);
+}
+
+/// The project's word counts, key by key, before that of the user.
+#[test]
+fn keys_of_the_cluster_come_from_the_project_first() {
+    let program = cluster_project("runtime = \"apptainer\"");
+    let settings = "[cluster]\nruntime = \"pyxis\"\nfolder = \"/of/the/user\"\n";
+    std::fs::write(program.path("config.toml"), settings).expect("ours");
+    let run = |call: &str| program.run(&["--config", "config.toml", "export", call]);
+    assert_message(&run("squashfs"), 2, &["`[cluster] runtime` is `apptainer`"]);
+    assert_message(&run("sif"), 3, &["cluster directory not found: `/of/the/user`"]);
+    let doctor = program.run(&["--config", "config.toml", "doctor", "-v"]);
+    assert!(doctor.stdout.contains("image files of the cluster: /of/the/user"), "{}", doctor.stdout);
+    let text = std::fs::read_to_string(program.path("envforge.toml")).expect("ours");
+    std::fs::write(program.path("envforge.toml"), text + "folder = \"images\"\n").expect("ours");
+    std::fs::write(program.path("images").join(file_of_lock(&program, "sif")), "").expect("ours");
+    assert_eq!(run("sif").code, 0);
 }

@@ -223,10 +223,11 @@ const OBJECTS: &[Object] = &[
         "envforge export squashfs pytorch-cuda:2.8-cu128 torch.sqsh",
         "the file that was written; `export sif` prints the same",
         &[
-            ("image", "id of the image"),
+            ("image", "id of the image; null: nothing was written"),
             ("path", "the file"),
             ("size", "its bytes"),
-            ("compression", "compression of its blocks: `zstd:1`"),
+            ("compression", "compression of its blocks: `zstd:1`; null: nothing was written"),
+            ("written", "false: the file of this lock was there, in `[cluster] folder`"),
         ],
     ),
     (
