@@ -38,7 +38,7 @@ Examples:
 
 const SLURM_EXAMPLES: &str = "\
 Examples:
-  envforge export slurm ./job
+  envforge export slurm ./job                          start the file in `[cluster] folder`, else build the image
   sbatch --gpus=1 ./job/job.sbatch python train.py     run a command in the image";
 
 const KUBERNETES_EXAMPLES: &str = "\
@@ -128,7 +128,7 @@ pub enum ExportCommand {
     /// Write a policy for Kubernetes: pods start only with images that are proven on a GPU by a key.
     #[command(after_help = POLICY_EXAMPLES)]
     Policy(PolicyArgs),
-    /// Write a Slurm batch script that runs a command in the image (apptainer, docker or podman).
+    /// Write a Slurm batch script that runs a command in the image (pyxis, apptainer, docker or podman).
     #[command(after_help = SLURM_EXAMPLES)]
     Slurm(FilesArgs),
 }

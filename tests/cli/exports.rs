@@ -316,3 +316,33 @@ fn keys_of_the_cluster_come_from_the_project_first() {
     std::fs::write(program.path("images").join(file_of_lock(&program, "sif")), "").expect("ours");
     assert_eq!(run("sif").code, 0);
 }
+
+/// No engine is asked and nothing is built; a pushed image that is named counts before the file.
+#[test]
+fn job_starts_the_file_of_the_cluster() {
+    for (runtime, end, starts) in [
+        ("pyxis", "sqsh", "srun --kill-on-bad-exit=1 --container-image=\"$file\""),
+        ("apptainer", "sif", "srun --kill-on-bad-exit=1 apptainer exec --nv"),
+    ] {
+        let program = cluster_project(&format!("runtime = \"{runtime}\"\nfolder = \"images\""));
+        let run = program.run(&["export", "slurm", "job"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let name = file_of_lock(&program, end);
+        assert!(run.stderr.contains(&format!("{name} does not exist yet")), "{}", run.stderr);
+        let job = std::fs::read_to_string(program.path("job/job.sbatch")).expect("written");
+        assert!(job.contains(starts) && job.contains(&format!("/images/{name}'")), "{job}");
+        let names: Vec<String> = files(&program.path("job")).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [".envforge-export", "README.md", "job.sbatch"]);
+        let checked =
+            std::process::Command::new("bash").arg("-n").arg(program.path("job/job.sbatch")).status();
+        assert!(checked.expect("bash starts").success());
+        assert_message(&program.run(&["export", "slurm", "job"]), 2, &["is not empty", "--force"]);
+        std::fs::write(program.path("images").join(name), "").expect("ours");
+        let run = program.run(&["export", "slurm", "job", "--force"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(!run.stderr.contains("does not exist yet"), "{}", run.stderr);
+        assert_eq!(program.run(&["export", "slurm", "pushed", "--image", &reference()]).code, 0);
+        let job = std::fs::read_to_string(program.path("pushed/job.sbatch")).expect("written");
+        assert!(job.contains(&reference()) && !job.contains(starts), "{job}");
+    }
+}
