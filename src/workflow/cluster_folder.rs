@@ -58,6 +58,12 @@ pub(crate) enum ClusterError {
         /// The runtime.
         runtime: ClusterRuntime,
     },
+    /// The directory is a link or something else.
+    #[error("cluster directory `{folder}` is not a directory")]
+    NotAFolder {
+        /// Its path.
+        folder: Utf8PathBuf,
+    },
     /// The directory is missing.
     #[error("cluster directory not found: `{folder}`")]
     NoFolder {
@@ -70,7 +76,7 @@ impl Failure for ClusterError {
     fn exit(&self) -> Exit {
         match self {
             Self::NoRuntime | Self::NoFile { .. } | Self::OtherKind { .. } => Exit::Usage,
-            Self::NoFolder { .. } => Exit::Outside,
+            Self::NotAFolder { .. } | Self::NoFolder { .. } => Exit::Outside,
         }
     }
 
@@ -83,6 +89,9 @@ impl Failure for ClusterError {
             Self::NoFile { kind: FileKind::Sif } => "name a file: `envforge export sif image.sif`".to_owned(),
             Self::OtherKind { runtime, .. } => {
                 format!("run `envforge {}`, or name a file", runtime.kind().call())
+            }
+            Self::NotAFolder { .. } => {
+                "name the directory itself in `[cluster] folder`, not a link".to_owned()
             }
             Self::NoFolder { .. } => "mount the shared storage, or create the directory".to_owned(),
         }]

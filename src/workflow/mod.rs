@@ -61,6 +61,7 @@ mod memory_registry;
 pub(crate) mod misfits;
 pub(crate) mod named;
 pub(crate) mod offer;
+pub(crate) mod old_cluster_files;
 pub(crate) mod older_lock;
 pub(crate) mod own_images;
 pub(crate) mod package_addresses;

@@ -5,7 +5,7 @@ use std::path::Path;
 use envforge::model::lock::{Lock, UserAdditions};
 
 use crate::program::Program;
-use crate::verify::{SPEC, lock};
+use crate::verify::{H200, SPEC, Scene, cdi, lock, report};
 use crate::{assert_message, program};
 
 fn reference() -> String {
@@ -344,5 +344,55 @@ fn job_starts_the_file_of_the_cluster() {
         assert_eq!(program.run(&["export", "slurm", "pushed", "--image", &reference()]).code, 0);
         let job = std::fs::read_to_string(program.path("pushed/job.sbatch")).expect("written");
         assert!(job.contains(&reference()) && !job.contains(starts), "{job}");
+    }
+}
+
+/// As images are: listed, and removed with `--yes` alone. No link, no other file and no file of a lock in use is removed.
+#[test]
+fn prune_removes_files_of_former_locks_from_the_cluster() {
+    let of_spec = lock();
+    let scene = Scene::new(cdi(report(&of_spec, H200, true)), &of_spec);
+    let program = &scene.program;
+    write_project(program);
+    write_cluster(program, "runtime = \"pyxis\"\nfolder = \"images\"\n[environments.train]");
+    let own_lock = std::fs::read_to_string(program.path("envforge.lock")).expect("ours");
+    std::fs::write(program.path("envforge.train.lock"), &own_lock).expect("ours");
+    let at = |name: &str| program.path("images").join(name);
+    let current = file_of_lock(program, "sqsh");
+    let old = ["p-aaaaaaaaaaaa.sqsh", "p-aaaaaaaaaaaa.sif", "p-train-bbbbbbbbbbbb.sqsh"];
+    let others = [&*current, "other-aaaaaaaaaaaa.sqsh", "p-aaaaaaaaaaaa.sqsh.md5", "p-last-good.sqsh"];
+    for name in old.iter().chain(&others) {
+        std::fs::write(at(name), "old").expect("ours");
+    }
+    let link = at("p-cccccccccccc.sqsh");
+    std::os::unix::fs::symlink(at(others[1]), &link).expect("ours");
+    let is_there = |name: &&str| at(name).exists();
+
+    let run = program.run(&["prune"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let lines = run.stdout.lines().filter(|line| line.starts_with("file "));
+    let mut listed: Vec<String> = lines.map(str::to_owned).collect();
+    let mut expected: Vec<String> =
+        old.iter().map(|name| format!("file {} (0.00 GB)", at(name).display())).collect();
+    listed.sort();
+    expected.sort();
+    assert_eq!(listed, expected);
+    assert!(run.stderr.contains("3 files of the cluster would be removed") && old.iter().all(is_there));
+    let json: serde_json::Value =
+        serde_json::from_str(&program.run(&["prune", "--json"]).stdout).expect("JSON");
+    assert_eq!((&json["removed"], &json["cluster"][0]["size"]), (&false.into(), &3.into()), "{json}");
+
+    let run = program.run(&["prune", "--yes"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("3 files of the cluster removed"), "{}", run.stderr);
+    assert!(!old.iter().any(is_there) && others.iter().all(is_there) && link.is_symlink());
+
+    // Without a current lock no file is a former one's, and outside a project there is no cluster.
+    std::fs::write(at(old[0]), "old").expect("ours");
+    for gone in ["envforge.lock", "envforge.toml"] {
+        std::fs::remove_file(program.path(gone)).expect("ours");
+        let run = program.run(&["prune", "--yes"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(at(old[0]).exists() && !run.stderr.contains("cluster"), "{}", run.stderr);
     }
 }

@@ -398,6 +398,10 @@ const OBJECTS: &[Object] = &[
             ("removed", "true if they were removed (`--yes`)"),
             ("volumes", "volumes of images that are gone"),
             ("cache", "number and bytes of unused files of the cache (with `--cache`)"),
+            (
+                "cluster",
+                "files of former locks in the project's `[cluster] folder`: each with `path` and `size`",
+            ),
         ],
     ),
     (
