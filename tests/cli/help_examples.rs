@@ -257,6 +257,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge verify IMAGE@sha256:… --attest --key cosign.key", Needs(Registry)),
     ("envforge verify IMAGE@sha256:… --on slurm:gpu", Needs(OtherProgram)),
     ("envforge verify IMAGE@sha256:… --on ssh:node[1-4] --level quick", Needs(OtherProgram)),
+    ("envforge verify torch.sqsh", Needs(OtherProgram)),
     ("envforge verify /shared/torch.sqsh --on slurm", Needs(OtherProgram)),
     ("envforge verify IMAGE@sha256:… --on slurm --as-they-free reports", Needs(OtherProgram)),
     ("envforge verify --merge reports", Prints("1 node: 1 ok")),
