@@ -38,7 +38,7 @@ Examples:
 
 const SLURM_EXAMPLES: &str = "\
 Examples:
-  envforge export slurm ./job
+  envforge export slurm ./job                          start the file in `[cluster] folder`, else build the image
   sbatch --gpus=1 ./job/job.sbatch python train.py     run a command in the image";
 
 const KUBERNETES_EXAMPLES: &str = "\
@@ -57,11 +57,13 @@ const SQUASHFS_EXAMPLES: &str = "\
 Examples:
   envforge export squashfs pytorch-cuda:2.8-cu128 ./torch.sqsh
   envforge export squashfs ./image.sqsh                the current project's image
+  envforge export squashfs                             the same to `[cluster] folder`, once for each lock
   srun --container-image=./image.sqsh python train.py  start it with pyxis and enroot";
 
 const SIF_EXAMPLES: &str = "\
 Examples:
   envforge export sif pytorch-cuda:2.8-cu128 ./torch.sif
+  envforge export sif                                  the current project's, to `[cluster] folder`
   apptainer run --nv ./torch.sif python train.py       start it, without root
   envforge export sif ./old.sif --compression gzip     for a site whose kernel or squashfuse lacks zstd";
 
@@ -126,7 +128,7 @@ pub enum ExportCommand {
     /// Write a policy for Kubernetes: pods start only with images that are proven on a GPU by a key.
     #[command(after_help = POLICY_EXAMPLES)]
     Policy(PolicyArgs),
-    /// Write a Slurm batch script that runs a command in the image (apptainer, docker or podman).
+    /// Write a Slurm batch script that runs a command in the image (pyxis, apptainer, docker or podman).
     #[command(after_help = SLURM_EXAMPLES)]
     Slurm(FilesArgs),
 }
@@ -224,14 +226,13 @@ pub struct OciArgs {
 
 /// Arguments of `export squashfs` and `export sif`.
 #[derive(Debug, Clone, Args)]
-#[command(allow_missing_positional = true)]
 pub struct FileArgs {
-    /// Image, spec or lock file to export [default: current project].
-    #[arg(value_name = "IMAGE|SPEC")]
+    /// Image, spec or lock file to export, followed by FILE, the output file [default: current project].
+    #[arg(value_name = "IMAGE|SPEC|FILE")]
     pub image: Option<String>,
-    /// Output file; must not exist unless --force.
+    /// Output file; must not exist unless --force [default: that of the current lock in `[cluster] folder`].
     #[arg(value_name = "FILE")]
-    pub target: Utf8PathBuf,
+    pub target: Option<Utf8PathBuf>,
     /// Compression of its blocks: `zstd[:LEVEL]`, `gzip[:LEVEL]` (read by old kernels too) or `lz4`.
     #[arg(long, value_name = "NAME", default_value_t)]
     pub compression: FileCompression,
@@ -288,8 +289,19 @@ impl From<PolicyController> for request::PolicyController {
 }
 
 into_request!(PolicyArgs => ExportPolicy { controller, images, target, key, gpu, level, force });
-into_request!(FileArgs => ExportFile { image, target, compression, force, project });
 into_request!(OciArgs => ExportOci { image, target, evidence, project });
+
+impl From<FileArgs> for request::ExportFile {
+    fn from(args: FileArgs) -> Self {
+        let FileArgs { image, target, compression, force, project } = args;
+        // One word alone is the file.
+        let (image, target) = match target {
+            Some(target) => (image, Some(target)),
+            None => (None, image.map(Utf8PathBuf::from)),
+        };
+        Self { image, target, compression, force, project: project.into() }
+    }
+}
 
 impl DockerfileArgs {
     fn with_image(self, image: Option<String>) -> request::Export {

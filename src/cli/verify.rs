@@ -18,6 +18,7 @@ Examples:
   envforge verify IMAGE --last                          show the latest report
   envforge verify IMAGE@sha256:… --on slurm:gpu         on every idle node of a partition
   envforge verify IMAGE@sha256:… --on ssh:node[1-4] --level quick
+  envforge verify torch.sqsh                            a file, started by Apptainer on this machine
   envforge verify /shared/torch.sqsh --on slurm         a file that the nodes share
   envforge verify IMAGE@sha256:… --on slurm --as-they-free reports
   envforge verify --merge reports                       one answer from reports of many nodes
@@ -56,8 +57,8 @@ impl From<Level> for request::Level {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArgs {
-    /// Images or specs to verify [default: the current project, else every unverified image built here].
-    #[arg(value_name = "IMAGE|SPEC")]
+    /// Images, specs, or one .sqsh or .sif file to verify [default: the current project, else every unverified image built here].
+    #[arg(value_name = "IMAGE|SPEC|FILE")]
     pub images: Vec<String>,
     /// Scope of the checks.
     #[arg(long, value_enum, default_value = "full", value_name = "LEVEL")]

@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::failure::{Exit, Failure};
 use crate::model::compat::Matrix;
-use crate::model::export::cluster;
+use crate::model::export::cluster::{self, JobImage};
 use crate::model::export::compose::compose as compose_text;
 use crate::model::export::devcontainer::{IMAGE_FOLDER, devcontainer as devcontainer_json};
 use crate::model::export::kubernetes::kubernetes as kubernetes_files;
@@ -15,10 +15,13 @@ use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
 use crate::model::request;
+use crate::model::visible::visible_line;
 use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
 use crate::store::write_atomically;
+use crate::workflow::build_request::wanted;
 use crate::workflow::check_container::agent_call;
+use crate::workflow::cluster_folder::ClusterFolder;
 use crate::workflow::error::CommandError;
 use crate::workflow::export_context::{
     Described, Exported, ExportedCode, MARK, NotEmpty, RequestedLock, check_empty, check_no_link, described,
@@ -102,11 +105,47 @@ pub(super) async fn apptainer(args: &request::Export, settings: &Settings) -> Re
 
 /// The same with a batch script for Slurm.
 pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
+    if args.image.is_none() {
+        let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+        if let Some(folder) = ClusterFolder::of(&wanted, settings)? {
+            return slurm_of_file(args, &folder, settings);
+        }
+    }
     let source = below(args, settings).await?;
     write_definition(&source)?;
-    let text = cluster::slurm(&source.lock, &source.shell, source.pushed());
+    let image = source.pushed().map_or(JobImage::Folder, JobImage::Pushed);
+    let text = cluster::slurm(&source.lock, &source.shell, image);
     write_atomically(&source.dir.join("job.sbatch"), text.as_bytes())?;
     finish(&source, if source.pushed().is_some() { PUSHED_SLURM_README } else { SLURM_README })
+}
+
+/// A batch script that starts the file of the lock in the directory of the cluster. Asks no engine.
+fn slurm_of_file(
+    args: &request::Export,
+    folder: &ClusterFolder,
+    settings: &Settings,
+) -> Result<Exit, CommandError> {
+    let dir = settings.paths.current_dir.join(&args.dir);
+    check_empty(&dir, args.force)?;
+    let RequestedLock { wanted, lock } = requested_lock(args, settings)?;
+    let file = folder.file(&lock.hash());
+    let (runtime, call) = (folder.runtime, folder.runtime.kind().call());
+    let text = cluster::slurm(&lock, &wanted.shell, JobImage::File(runtime, &file));
+    let readme = format!(
+        "Run a command in the image: `sbatch --gpus=1 job.sbatch python train.py`, in the directory to mount at /workspace.\n\
+         The nodes start this file with {}; `envforge {call}` in the project writes it:\n\n    {}\n",
+        runtime.as_str(),
+        visible_line(file.as_str())
+    );
+    write_atomically(&dir.join("job.sbatch"), text.as_bytes())?;
+    write_atomically(&dir.join("README.md"), readme.as_bytes())?;
+    write_atomically(&dir.join(MARK), format!("{}\n", lock.hash()).as_bytes())?;
+    if !file.is_file() {
+        let text = format!("{file} does not exist yet: run `envforge {call}`");
+        reporter(settings.output).report(Event::Note { text });
+    }
+    Printer.text(dir.as_str());
+    Ok(Exit::Done)
 }
 
 /// A kustomize base that names a pushed image.

@@ -2,21 +2,26 @@
 
 use std::sync::Arc;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
 use crate::model::lock::Lock;
-use crate::model::request::{self, FileKind};
+use crate::model::request::{self, FileKind, LockOptions, TargetOptions};
 use crate::model::versions::Machine;
 use crate::report::{Event, Printer, Reporter, reporter};
 use crate::settings::Settings;
 use crate::store::Store;
 use crate::workflow::assemble::Recipe;
+use crate::workflow::build_request::wanted;
+use crate::workflow::cluster_folder::{ClusterError, ClusterFolder};
 use crate::workflow::error::CommandError;
 use crate::workflow::export_file::{ImageFile, check_target, recipe_of_image, recipe_of_lock, write_file};
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_info::{NamedImage, described, lock_at_hand};
 use crate::workflow::image_parts::bring_base;
+use crate::workflow::lock_error::LockingError;
+use crate::workflow::lock_file::read_lock;
 use crate::workflow::proven::reports_of;
 use crate::workflow::session::Session;
 
@@ -24,10 +29,14 @@ use crate::workflow::session::Session;
 #[derive(Serialize)]
 struct Report<'a> {
     schema: u32,
-    image: &'a str,
+    /// Its id; null: the file of this lock was there.
+    image: Option<&'a str>,
     path: &'a str,
     size: u64,
-    compression: String,
+    /// Null: the file of this lock was there.
+    compression: Option<String>,
+    /// Whether it was written now.
+    written: bool,
 }
 
 pub(super) async fn export_file(
@@ -35,10 +44,18 @@ pub(super) async fn export_file(
     args: &request::ExportFile,
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
-    if args.target == "-" || args.target.as_str().ends_with('/') {
-        return Err(FileNameError.into());
-    }
-    let target = settings.paths.current_dir.join(&args.target);
+    let target = match &args.target {
+        Some(name) if name == "-" || name.as_str().ends_with('/') => return Err(FileNameError.into()),
+        Some(name) => settings.paths.current_dir.join(name),
+        None => {
+            let target = of_cluster(kind, args, settings)?;
+            if let Some(size) = size_of_file(&target)?.filter(|_| !args.force) {
+                kept(&target, size, settings);
+                return Ok(Exit::Done);
+            }
+            target
+        }
+    };
     check_target(&target, args.force)?;
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let reporter = reporter(settings.output);
@@ -47,14 +64,55 @@ pub(super) async fn export_file(
     let file = ImageFile { kind, machine, compression, force };
     let size = write_file((&store, &reporter), recipe, file, &target).await?;
     if settings.output.json {
-        let (path, compression) = (target.as_str(), compression.to_string());
-        Printer.json(&Report { schema: 1, image: &image, path, size, compression });
+        let (path, compression) = (target.as_str(), Some(compression.to_string()));
+        let image = Some(image.as_str());
+        Printer.json(&Report { schema: 1, image, path, size, compression, written: true });
     } else {
         Printer.text(target.as_str());
     }
     let proven = reports_of(&store, &*reporter, &image)?.proven(lock.as_ref());
     reporter.report(Event::Note { text: proven.to_string() });
     Ok(Exit::Done)
+}
+
+/// The file of the project's image in the directory of its cluster: one for each lock.
+fn of_cluster(
+    kind: FileKind,
+    args: &request::ExportFile,
+    settings: &Settings,
+) -> Result<Utf8PathBuf, CommandError> {
+    let (source, of_machine) = (LockOptions::default(), TargetOptions::default());
+    let wanted = wanted(None, &args.project, &source, &of_machine, settings)?;
+    let cluster = ClusterFolder::of(&wanted, settings)?.ok_or(ClusterError::NoFile { kind })?;
+    if cluster.runtime.kind() != kind {
+        return Err(ClusterError::OtherKind { kind, runtime: cluster.runtime }.into());
+    }
+    cluster.check()?;
+    let file = settings.paths.current_dir.join(wanted.source.lockfile.expect("a project has a lock file"));
+    let lock = read_lock(&file)?.ok_or_else(|| LockingError::Missing { file: file.to_string() })?;
+    Ok(cluster.file(&lock.hash()))
+}
+
+/// The size of a file; `None`: it is missing, or something else is there.
+fn size_of_file(path: &Utf8Path) -> Result<Option<u64>, CommandError> {
+    match fs_err::symlink_metadata(path) {
+        Ok(found) => Ok(found.is_file().then_some(found.len())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reports a file of the lock that is there.
+fn kept(target: &Utf8Path, size: u64, settings: &Settings) {
+    let path = target.as_str();
+    if settings.output.json {
+        let report = Report { schema: 1, image: None, path, size, compression: None, written: false };
+        Printer.json(&report);
+    } else {
+        Printer.text(path);
+    }
+    let text = "the file of this lock exists: nothing written (--force writes it again)".to_owned();
+    reporter(settings.output).report(Event::Note { text });
 }
 
 /// The file was to go to standard output, or is a directory.
@@ -129,14 +187,114 @@ fn at_hand(
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests write a project")]
 mod tests {
-    use super::Report;
+    use super::*;
+    use crate::model::cluster::digits_of;
+    use crate::model::lock::{UserAdditions, sample};
     use crate::model::markdown::{documented_fields, printed_fields};
+    use crate::model::request::{GlobalOptions, ProgressMode, ProjectOptions};
+    use crate::model::sha256::sha256_hex;
+    use crate::settings::{Config, Environment, Output, Paths, Terminals, UserDirectories};
+    use crate::store::built_images::remember_built;
+    use crate::workflow::assemble::{LayerSource, RecipeLayer};
+
+    /// A machine without an engine, with directories below `root`.
+    fn settings(root: &Utf8Path) -> Settings {
+        let variable = |name: &str, value: String| (name.to_owned(), value);
+        let environment: Environment = [
+            variable("HOME", root.join("home").into()),
+            variable("ENVFORGE_CACHE_DIR", root.join("cache").into()),
+            variable("ENVFORGE_STATE_DIR", root.join("state").into()),
+            variable("DOCKER_HOST", format!("unix://{root}/no.sock")),
+        ]
+        .into_iter()
+        .collect();
+        let user = UserDirectories::of(&environment).expect("a home");
+        let args = GlobalOptions {
+            json: false,
+            quiet: true,
+            verbose: 0,
+            no_progress: true,
+            progress: ProgressMode::Auto,
+            config: None,
+        };
+        let output = Output::of(&args, &environment, Terminals::default());
+        let paths = Paths::of(&environment, &user, root.join("c.toml"));
+        let settings = Settings::from_parts(output, paths, environment, user, Config::default());
+        let mut settings = settings.expect("settings");
+        settings.paths.current_dir = root.to_owned();
+        settings
+    }
+
+    /// An image of one file, built here from the lock.
+    fn built(store: &Store, lock: &Lock, content: &str) {
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
+        header.set_size(content.len() as u64);
+        tar.append_data(&mut header, "a", content.as_bytes()).expect("a file");
+        let tar = tar.into_inner().expect("a tar");
+        let sha256 = sha256_hex(&tar);
+        store.put(&sha256, &tar).expect("stored");
+        let diff_id = format!("sha256:{sha256}");
+        let layer =
+            RecipeLayer { title: "base".to_owned(), diff_id, packed: None, source: LayerSource::Kept };
+        let image = format!("sha256:{}", sha256_hex(content.as_bytes()));
+        let recipe = Recipe::new("{}".to_owned(), "debian:12".to_owned(), vec![layer]);
+        recipe.keep(store, &image).expect("kept");
+        remember_built(store, &image, &lock.hash()).expect("kept");
+    }
+
+    #[tokio::test]
+    async fn image_of_each_lock_is_written_once_to_the_cluster() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8Path::from_path(folder.path()).expect("UTF-8").canonicalize_utf8().expect("there");
+        let settings = settings(&root);
+        let project = "schema = 1\nname = 'p'\nspec = 'pytorch-cuda:2.8-cu128'\n[target]\nany = true\n\
+                       [cluster]\nruntime = 'apptainer'\nfolder = 'images'\n";
+        fs_err::write(root.join("envforge.toml"), project).expect("ours");
+        fs_err::create_dir(root.join("images")).expect("ours");
+        let store = Store::open(&settings.paths.cache, &settings.paths.state).expect("a store");
+        let export = async |force: bool| {
+            let (image, target, project) = (None, None, ProjectOptions::default());
+            let compression = crate::model::file_compression::FileCompression::default();
+            let args = request::ExportFile { image, target, compression, force, project };
+            export_file(FileKind::Sif, &args, &settings).await.map_err(|error| error.to_string())
+        };
+        let mut names = Vec::new();
+        for project in ["p", "p-other"] {
+            let added = UserAdditions { project: Some(project.to_owned()), ..UserAdditions::default() };
+            let lock = Lock { added, ..sample::lock() };
+            fs_err::write(root.join("envforge.lock"), lock.to_toml()).expect("ours");
+            built(&store, &lock, project);
+            assert_eq!(export(false).await, Ok(Exit::Done));
+            names.push(format!("p-{}.sif", &lock.hash()[..12]));
+        }
+        let [first, second] = [&names[0], &names[1]].map(|name| root.join("images").join(name));
+        let (one, other) = (fs_err::read(&first).expect("written"), fs_err::read(&second).expect("written"));
+        assert!(one != other && digits_of(&names[0], "p").is_some(), "{names:?}");
+        // The last lock's file is there, and is written again only where that is requested.
+        fs_err::write(&second, "kept").expect("ours");
+        assert_eq!(export(false).await, Ok(Exit::Done));
+        assert_eq!(fs_err::read(&second).expect("there"), b"kept");
+        assert_eq!(export(true).await, Ok(Exit::Done));
+        assert_eq!(fs_err::read(&second).expect("there"), other);
+        assert_eq!(
+            fs_err::read_dir(root.join("images")).expect("a folder").count(),
+            2,
+            "nothing else is left"
+        );
+    }
 
     #[test]
     fn every_field_is_documented() {
-        let compression = "zstd:1".to_owned();
-        let report = Report { schema: 1, image: "sha256:1", path: "/torch.sqsh", size: 1, compression };
+        let (image, compression) = (Some("sha256:1"), Some("zstd:1".to_owned()));
+        let path = "/torch.sqsh";
+        let report = Report { schema: 1, image, path, size: 1, compression, written: true };
         let documented = documented_fields("envforge export squashfs pytorch-cuda:2.8-cu128 torch.sqsh");
         assert_eq!(printed_fields(&report), documented);
     }

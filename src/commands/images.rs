@@ -19,6 +19,7 @@ use crate::store::StoreError;
 use crate::store::known_locks::in_use;
 use crate::workflow::error::CommandError;
 use crate::workflow::named::short_id;
+use crate::workflow::old_cluster_files::{OldFile, old_cluster_files, remove_cluster_files};
 use crate::workflow::own_images::listed_images;
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
@@ -40,6 +41,22 @@ struct Report<'a> {
     /// Files of the cache that no lock in use names.
     #[serde(skip_serializing_if = "Option::is_none")]
     cache: Option<CacheReport>,
+    /// Files of the project here on its cluster that no lock in use names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<Vec<ClusterRow>>,
+}
+
+/// A file on a cluster.
+#[derive(Serialize)]
+struct ClusterRow {
+    path: String,
+    size: u64,
+}
+
+impl From<OldFile> for ClusterRow {
+    fn from(OldFile { path, size }: OldFile) -> Self {
+        Self { path: path.into_string(), size }
+    }
 }
 
 /// Files of the cache.
@@ -74,7 +91,14 @@ pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
     let used = in_use(&session.store);
     let rows = rows(&session, all.iter(), &all, |image| is_in_use(&session.store, image, &all, &used))?;
     if settings.output.json {
-        Printer.json(&Report { schema: 1, removed: None, images: rows, volumes: None, cache: None });
+        Printer.json(&Report {
+            schema: 1,
+            removed: None,
+            images: rows,
+            volumes: None,
+            cache: None,
+            cluster: None,
+        });
     } else {
         Printer.text(table(&rows).trim_end());
     }
@@ -85,8 +109,10 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
     let session = Session::open(settings, None).await?;
     let all = listed_images(&session).await?;
     let unused = unused(&session, &all, args.cache).await?;
+    let of_cluster = old_cluster_files(settings, &session.store, &*session.reporter);
     if args.yes {
         remove_unused(&session, &unused).await?;
+        remove_cluster_files(&of_cluster)?;
     }
     let Unused { images, volumes, files } = unused;
     let cache = args
@@ -96,7 +122,8 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
     let own: u64 = rows.iter().map(|row| row.size - row.shared.min(row.size)).sum();
     if settings.output.json {
         let volumes = Some(volumes);
-        Printer.json(&Report { schema: 1, removed: Some(args.yes), images: rows, volumes, cache });
+        let cluster = Some(of_cluster.into_iter().map(ClusterRow::from).collect());
+        Printer.json(&Report { schema: 1, removed: Some(args.yes), images: rows, volumes, cache, cluster });
         return Ok(Exit::Done);
     }
     if !rows.is_empty() {
@@ -104,6 +131,9 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
     }
     for volume in &volumes {
         Printer.text(&format!("volume {volume}"));
+    }
+    for OldFile { path, size } in &of_cluster {
+        Printer.text(&format!("file {} ({})", visible_line(path.as_str()), gigabytes(*size)));
     }
     if !settings.output.quiet {
         let count = rows.len();
@@ -124,6 +154,15 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
                         counted(files, "file")
                     )
                 }
+            });
+        }
+        if !of_cluster.is_empty() {
+            let files = counted(of_cluster.len(), "file");
+            let bytes = gigabytes(of_cluster.iter().map(|file| file.size).sum());
+            Printer.say(&if args.yes {
+                format!("{files} of the cluster removed, {bytes} freed")
+            } else {
+                format!("{files} of the cluster would be removed, {bytes} freed: envforge prune --yes")
             });
         }
     }

@@ -5,6 +5,7 @@ pub mod address;
 pub(crate) mod bounded;
 pub(crate) mod bounded_tar;
 pub(crate) mod byte_size;
+pub mod cluster;
 pub mod compat;
 pub(crate) mod counted;
 pub mod diagnosis;

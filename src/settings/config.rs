@@ -6,6 +6,7 @@ use camino::Utf8Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::cluster::ClusterConfig;
 use super::configured_index::ConfiguredIndex;
 use super::engine::EngineConfig;
 use super::error::SettingsError;
@@ -63,6 +64,9 @@ pub struct Config {
     /// The compatibility matrix.
     #[serde(default)]
     pub matrix: MatrixConfig,
+    /// Clusters whose nodes start images from files.
+    #[serde(default)]
+    pub cluster: ClusterConfig,
     /// The file of each key that is set.
     #[serde(skip)]
     pub origins: Origins,

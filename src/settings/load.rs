@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 
+use super::cluster::ClusterConfig;
 use super::config::Config;
 use super::engine::EngineSettings;
 use super::environment::Environment;
@@ -58,6 +59,8 @@ pub struct Settings {
     pub policy: PolicyConfig,
     /// The matrix that the configuration names.
     pub matrix: MatrixSettings,
+    /// How nodes of a cluster start images from files.
+    pub cluster: ClusterConfig,
     /// The file of each key of the configuration that is set.
     pub origins: Origins,
     /// What was found wrong in the configuration and does no harm, each in a line.
@@ -115,6 +118,7 @@ impl Settings {
             trust: config.trust,
             policy: config.policy,
             matrix: MatrixSettings::of(config.matrix)?,
+            cluster: config.cluster,
             origins: config.origins,
             warnings: Vec::new(),
             environment,

@@ -52,12 +52,12 @@ impl MatrixSettings {
 }
 
 /// A relative path would be another file in each working directory.
-fn absolute<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Utf8PathBuf>, D::Error> {
+pub(super) fn absolute<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Utf8PathBuf>, D::Error> {
     let path = Utf8PathBuf::deserialize(from)?;
     if path.is_absolute() {
         return Ok(Some(path));
     }
-    Err(serde::de::Error::custom(format_args!("matrix file `{path}` is not an absolute path")))
+    Err(serde::de::Error::custom(format_args!("`{path}` is not an absolute path")))
 }
 
 fn sha256<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {

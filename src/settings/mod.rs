@@ -4,6 +4,7 @@
 //! and holds the precedence: argument, then environment, then the user's file, then the site's, then the host's own tool settings.
 #![expect(clippy::disallowed_methods, reason = "the one place that reads environment and configuration")]
 
+mod cluster;
 mod config;
 mod configured_index;
 mod engine;
@@ -31,6 +32,7 @@ mod target;
 mod trust;
 mod variables;
 
+pub use cluster::ClusterConfig;
 pub use config::{Config, config_schema, parse_config};
 pub use engine::{EngineConfig, EngineSettings};
 pub use environment::Environment;

@@ -38,7 +38,7 @@ pub struct Terminals {
 
 impl Output {
     /// Joins arguments and environment.
-    pub(super) fn of(args: &GlobalOptions, environment: &Environment, terminals: Terminals) -> Self {
+    pub(crate) fn of(args: &GlobalOptions, environment: &Environment, terminals: Terminals) -> Self {
         let width = |columns: Option<u16>| {
             columns.map_or(Width::UNLIMITED, |columns| Width::of_terminal(columns.into()))
         };

@@ -69,7 +69,7 @@ pub struct Paths {
 
 impl Paths {
     /// Joins the environment and the user's directories; the working directory is `.` until it is known.
-    pub(super) fn of(environment: &Environment, user: &UserDirectories, config_file: Utf8PathBuf) -> Self {
+    pub(crate) fn of(environment: &Environment, user: &UserDirectories, config_file: Utf8PathBuf) -> Self {
         let named = |variable: Variable, default: &Utf8PathBuf| {
             variable.of(environment).map_or_else(|| default.clone(), Utf8PathBuf::from)
         };

@@ -11,7 +11,7 @@ pub type Origins = BTreeMap<String, Utf8PathBuf>;
 pub(crate) const SITE_FILE: &str = "/etc/envforge/config.toml";
 
 /// The tables.
-pub(super) const TABLES: [&str; 12] = [
+pub(super) const TABLES: [&str; 13] = [
     "mirrors", "index", "indexes", "secrets", "network", "engine", "registry", "toolkit", "source", "trust",
-    "policy", "matrix",
+    "policy", "matrix", "cluster",
 ];

@@ -12,7 +12,7 @@ use crate::model::lock::{AllowedSource, Lock, LockedCheck, LockedRun, UserAdditi
 use crate::model::migrate::ToolVersions;
 use crate::model::misfit::ListedReleases;
 use crate::model::project::{
-    AllowSourceEntry, Environment, ProjectMode, Requirement, RunStep, Shell, bare_name, is_apt_name,
+    AllowSourceEntry, Cluster, Environment, ProjectMode, Requirement, RunStep, Shell, bare_name, is_apt_name,
     requirement_name,
 };
 use crate::model::request::{Level, LockOptions, ProjectOptions, TargetOptions};
@@ -50,6 +50,8 @@ pub(crate) struct BuildRequest {
     pub(crate) level: Level,
     /// How a container is opened.
     pub(crate) shell: Shell,
+    /// How a cluster starts the image, as the project says.
+    pub(crate) cluster: Cluster,
     /// The project's folder, if there is one.
     pub(crate) folder: Option<Utf8PathBuf>,
     /// How containers get the project's own code.
@@ -176,6 +178,7 @@ pub(crate) fn typed(
         hashes: BTreeMap::new(),
         level: Level::Full,
         shell: Shell::default(),
+        cluster: Cluster::default(),
         folder: None,
         code: CodeRequest::default(),
         base_of_project: false,
@@ -287,6 +290,7 @@ fn of_project(
         hashes,
         level: level.and_then(|level| Level::parse(level)).unwrap_or(Level::Full),
         shell: environment.shell.clone(),
+        cluster: environment.cluster.clone(),
         code: CodeRequest::of(environment),
         folder: Some(project.folder),
         base_of_project: source.base.is_none() && environment.base.is_some(),

@@ -34,6 +34,39 @@ pub(crate) fn invalid(file: &Utf8Path, text: String) -> CommandError {
 }
 
 pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project, CommandError> {
+    let ParsedProject { file, shown, parsed } = parsed(args, settings)?;
+    let environment = parsed.environment(&shown, args.environment.as_deref())?;
+    let folder = folder_of(&file, &shown)?;
+    let name = if let Some(name) = &parsed.name {
+        name.to_string()
+    } else {
+        let folder = folder.file_name().unwrap_or_default();
+        crate::model::project::name_from(folder).ok_or_else(|| {
+            invalid(&file, format!("cannot derive a project name from `{folder}`: set `name = \"...\"`"))
+        })?
+    };
+    Ok(Project { folder, file, name, environment })
+}
+
+/// The environments of the project that can be built; `None` is the default one.
+pub(crate) fn environments(
+    args: &ProjectOptions,
+    settings: &Settings,
+) -> Result<Vec<Option<String>>, CommandError> {
+    let ParsedProject { shown, parsed, .. } = parsed(args, settings)?;
+    let default = parsed.environment(&shown, None).is_ok().then_some(None);
+    Ok(default.into_iter().chain(parsed.environments.into_keys().map(Some)).collect())
+}
+
+/// A project file that was read.
+struct ParsedProject {
+    file: Utf8PathBuf,
+    /// Its path as the user knows it.
+    shown: String,
+    parsed: ProjectFile,
+}
+
+fn parsed(args: &ProjectOptions, settings: &Settings) -> Result<ParsedProject, CommandError> {
     let file = found(args, settings)?;
     // Errors name the file as the user knows it.
     let shown = file.strip_prefix(&settings.paths.current_dir).unwrap_or(&file).to_string();
@@ -52,17 +85,7 @@ pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project
         ProjectError::Invalid { file: shown.clone(), problems }
     })?;
     let parsed = ProjectFile::parse(&shown, &text)?;
-    let environment = parsed.environment(&shown, args.environment.as_deref())?;
-    let folder = folder_of(&file, &shown)?;
-    let name = if let Some(name) = &parsed.name {
-        name.to_string()
-    } else {
-        let folder = folder.file_name().unwrap_or_default();
-        crate::model::project::name_from(folder).ok_or_else(|| {
-            invalid(&file, format!("cannot derive a project name from `{folder}`: set `name = \"...\"`"))
-        })?
-    };
-    Ok(Project { folder, file, name, environment })
+    Ok(ParsedProject { file, shown, parsed })
 }
 
 /// Whether a file is there and can be opened, but is too large or no regular file.

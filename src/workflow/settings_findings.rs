@@ -72,6 +72,9 @@ pub(crate) fn settings_findings(settings: &Settings) -> Vec<HostFinding> {
         let text = format!("finished layers: {} ({access})", layers.repository);
         all.push(set(ok("layers", text), "registry.layers"));
     }
+    if let Some(folder) = &settings.cluster.folder {
+        all.push(set(ok("cluster", format!("image files of the cluster: {folder}")), "cluster.folder"));
+    }
     for (name, value) in &settings.network.proxies {
         // A list of hosts holds no secret, and a proxy may be written without a scheme.
         let shown = match (name.as_str(), value.parse::<Address>()) {

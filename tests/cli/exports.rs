@@ -5,7 +5,7 @@ use std::path::Path;
 use envforge::model::lock::{Lock, UserAdditions};
 
 use crate::program::Program;
-use crate::verify::{SPEC, lock};
+use crate::verify::{H200, SPEC, Scene, cdi, lock, report};
 use crate::{assert_message, program};
 
 fn reference() -> String {
@@ -15,6 +15,11 @@ fn reference() -> String {
 /// A project with its lock, on a machine without an engine.
 fn project() -> Program {
     let program = program().with("DOCKER_HOST", "unix:///nothing/here.sock");
+    write_project(&program);
+    program
+}
+
+fn write_project(program: &Program) {
     let text = format!(
         "schema = 1\nname = \"p\"\nspec = \"{SPEC}\"\n[target]\nany = true\n[shell]\nports = [\"6006\"]\njupyter = true\n"
     );
@@ -22,7 +27,6 @@ fn project() -> Program {
     let lock =
         Lock { added: UserAdditions { project: Some("p".to_owned()), ..UserAdditions::default() }, ..lock() };
     std::fs::write(program.path("envforge.lock"), lock.to_toml()).expect("ours");
-    program
 }
 
 /// Names and texts of the files of a folder, without folders below it.
@@ -213,4 +217,182 @@ fn tag_alone_and_a_missing_lock_are_refused() {
     let run = program.run(&["export", "compose", "out", "--image", &reference()]);
     assert_message(&run, 2, &["lock file not found", "envforge lock"]);
     assert!(!program.path("out").exists(), "nothing is left behind");
+}
+
+/// A project whose `[cluster]` has that text, with a directory for files next to it.
+fn cluster_project(table: &str) -> Program {
+    let program = project();
+    write_cluster(&program, table);
+    program
+}
+
+fn write_cluster(program: &Program, table: &str) {
+    let text = std::fs::read_to_string(program.path("envforge.toml")).expect("ours");
+    std::fs::write(program.path("envforge.toml"), format!("{text}[cluster]\n{table}\n")).expect("ours");
+    std::fs::create_dir_all(program.path("images")).expect("ours");
+}
+
+/// The name of the file of the project's lock.
+fn file_of_lock(program: &Program, end: &str) -> String {
+    let lock = std::fs::read_to_string(program.path("envforge.lock")).expect("ours");
+    let hash = Lock::from_toml("envforge.lock", &lock).expect("a lock").hash();
+    format!("p-{}.{end}", &hash[..12])
+}
+
+/// One file for each lock: one that is there is not written again, whatever is in it.
+#[test]
+fn file_of_the_cluster_is_written_once_for_each_lock() {
+    for (runtime, call, end) in [("pyxis", "squashfs", "sqsh"), ("apptainer", "sif", "sif")] {
+        let program = cluster_project(&format!("runtime = \"{runtime}\"\nfolder = \"images\""));
+        let name = file_of_lock(&program, end);
+        let file = program.path("images").join(&name);
+        // It is missing, and nothing was built here from which it could be written.
+        let missing = program.run(&["export", call]);
+        assert_eq!(missing.code, 3, "{}", missing.stderr);
+        assert!(!file.exists());
+        std::fs::write(&file, "whole").expect("ours");
+        let run = program.run(&["export", call]);
+        assert_eq!((run.code, run.stdout.trim_end()), (0, file.to_str().expect("UTF-8")), "{}", run.stderr);
+        assert!(run.stderr.contains("the file of this lock exists: nothing written"), "{}", run.stderr);
+        let run = program.run(&["export", call, "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        assert_eq!((&report["written"], &report["size"]), (&false.into(), &5.into()), "{report}");
+        assert_eq!(std::fs::read_to_string(&file).expect("there"), "whole");
+        // --force would write it again; so would another lock.
+        assert_eq!(program.run(&["export", call, "--force"]).code, 3);
+        std::fs::rename(&file, program.path("images").join(format!("p-0123456789ab.{end}"))).expect("ours");
+        assert_eq!(program.run(&["export", call]).code, 3);
+        // What is not a file is not taken for one.
+        std::os::unix::fs::symlink("/etc/passwd", &file).expect("ours");
+        assert_message(&program.run(&["export", call]), 2, &["is a directory or a link, not a file"]);
+    }
+}
+
+#[test]
+fn call_without_a_file_says_what_the_cluster_lacks() {
+    for (table, call, code, says) in [
+        (
+            "",
+            "squashfs",
+            2,
+            &["`export squashfs` without FILE requires `[cluster] folder`", "export squashfs image.sqsh"][..],
+        ),
+        ("folder = \"images\"", "sif", 2, &["`[cluster] folder` requires `[cluster] runtime`", "apptainer"]),
+        (
+            "folder = \"images\"\nruntime = \"apptainer\"",
+            "squashfs",
+            2,
+            &["`[cluster] runtime` is `apptainer`", "run `envforge export sif`"],
+        ),
+        (
+            "folder = \"/not/mounted\"\nruntime = \"pyxis\"",
+            "squashfs",
+            3,
+            &["cluster directory not found: `/not/mounted`", "mount the shared storage"],
+        ),
+        ("runtime = \"docker\"", "sif", 2, &["expected `pyxis` or `apptainer`"]),
+    ] {
+        let program = cluster_project(table);
+        assert_message(&program.run(&["export", call]), code, says);
+    }
+    let program = cluster_project("folder = \"images\"\nruntime = \"pyxis\"");
+    std::fs::remove_file(program.path("envforge.lock")).expect("ours");
+    assert_message(&program.run(&["export", "squashfs"]), 2, &["lock file not found", "envforge lock"]);
+}
+
+/// The project's word counts, key by key, before that of the user.
+#[test]
+fn keys_of_the_cluster_come_from_the_project_first() {
+    let program = cluster_project("runtime = \"apptainer\"");
+    let settings = "[cluster]\nruntime = \"pyxis\"\nfolder = \"/of/the/user\"\n";
+    std::fs::write(program.path("config.toml"), settings).expect("ours");
+    let run = |call: &str| program.run(&["--config", "config.toml", "export", call]);
+    assert_message(&run("squashfs"), 2, &["`[cluster] runtime` is `apptainer`"]);
+    assert_message(&run("sif"), 3, &["cluster directory not found: `/of/the/user`"]);
+    let doctor = program.run(&["--config", "config.toml", "doctor", "-v"]);
+    assert!(doctor.stdout.contains("image files of the cluster: /of/the/user"), "{}", doctor.stdout);
+    let text = std::fs::read_to_string(program.path("envforge.toml")).expect("ours");
+    std::fs::write(program.path("envforge.toml"), text + "folder = \"images\"\n").expect("ours");
+    std::fs::write(program.path("images").join(file_of_lock(&program, "sif")), "").expect("ours");
+    assert_eq!(run("sif").code, 0);
+}
+
+/// No engine is asked and nothing is built; a pushed image that is named counts before the file.
+#[test]
+fn job_starts_the_file_of_the_cluster() {
+    for (runtime, end, starts) in [
+        ("pyxis", "sqsh", "srun --kill-on-bad-exit=1 --container-image=\"$file\""),
+        ("apptainer", "sif", "srun --kill-on-bad-exit=1 apptainer exec --nv"),
+    ] {
+        let program = cluster_project(&format!("runtime = \"{runtime}\"\nfolder = \"images\""));
+        let run = program.run(&["export", "slurm", "job"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let name = file_of_lock(&program, end);
+        assert!(run.stderr.contains(&format!("{name} does not exist yet")), "{}", run.stderr);
+        let job = std::fs::read_to_string(program.path("job/job.sbatch")).expect("written");
+        assert!(job.contains(starts) && job.contains(&format!("/images/{name}'")), "{job}");
+        let names: Vec<String> = files(&program.path("job")).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [".envforge-export", "README.md", "job.sbatch"]);
+        let checked =
+            std::process::Command::new("bash").arg("-n").arg(program.path("job/job.sbatch")).status();
+        assert!(checked.expect("bash starts").success());
+        assert_message(&program.run(&["export", "slurm", "job"]), 2, &["is not empty", "--force"]);
+        std::fs::write(program.path("images").join(name), "").expect("ours");
+        let run = program.run(&["export", "slurm", "job", "--force"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(!run.stderr.contains("does not exist yet"), "{}", run.stderr);
+        assert_eq!(program.run(&["export", "slurm", "pushed", "--image", &reference()]).code, 0);
+        let job = std::fs::read_to_string(program.path("pushed/job.sbatch")).expect("written");
+        assert!(job.contains(&reference()) && !job.contains(starts), "{job}");
+    }
+}
+
+/// As images are: listed, and removed with `--yes` alone. No link, no other file and no file of a lock in use is removed.
+#[test]
+fn prune_removes_files_of_former_locks_from_the_cluster() {
+    let of_spec = lock();
+    let scene = Scene::new(cdi(report(&of_spec, H200, true)), &of_spec);
+    let program = &scene.program;
+    write_project(program);
+    write_cluster(program, "runtime = \"pyxis\"\nfolder = \"images\"\n[environments.train]");
+    let own_lock = std::fs::read_to_string(program.path("envforge.lock")).expect("ours");
+    std::fs::write(program.path("envforge.train.lock"), &own_lock).expect("ours");
+    let at = |name: &str| program.path("images").join(name);
+    let current = file_of_lock(program, "sqsh");
+    let old = ["p-aaaaaaaaaaaa.sqsh", "p-aaaaaaaaaaaa.sif", "p-train-bbbbbbbbbbbb.sqsh"];
+    let others = [&*current, "other-aaaaaaaaaaaa.sqsh", "p-aaaaaaaaaaaa.sqsh.md5", "p-last-good.sqsh"];
+    for name in old.iter().chain(&others) {
+        std::fs::write(at(name), "old").expect("ours");
+    }
+    let link = at("p-cccccccccccc.sqsh");
+    std::os::unix::fs::symlink(at(others[1]), &link).expect("ours");
+    let is_there = |name: &&str| at(name).exists();
+
+    let run = program.run(&["prune"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let lines = run.stdout.lines().filter(|line| line.starts_with("file "));
+    let mut listed: Vec<String> = lines.map(str::to_owned).collect();
+    let mut expected: Vec<String> =
+        old.iter().map(|name| format!("file {} (0.00 GB)", at(name).display())).collect();
+    listed.sort();
+    expected.sort();
+    assert_eq!(listed, expected);
+    assert!(run.stderr.contains("3 files of the cluster would be removed") && old.iter().all(is_there));
+    let json: serde_json::Value =
+        serde_json::from_str(&program.run(&["prune", "--json"]).stdout).expect("JSON");
+    assert_eq!((&json["removed"], &json["cluster"][0]["size"]), (&false.into(), &3.into()), "{json}");
+
+    let run = program.run(&["prune", "--yes"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("3 files of the cluster removed"), "{}", run.stderr);
+    assert!(!old.iter().any(is_there) && others.iter().all(is_there) && link.is_symlink());
+
+    // Without a current lock no file is a former one's, and outside a project there is no cluster.
+    std::fs::write(at(old[0]), "old").expect("ours");
+    for gone in ["envforge.lock", "envforge.toml"] {
+        std::fs::remove_file(program.path(gone)).expect("ours");
+        let run = program.run(&["prune", "--yes"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(at(old[0]).exists() && !run.stderr.contains("cluster"), "{}", run.stderr);
+    }
 }

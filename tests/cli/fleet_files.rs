@@ -228,9 +228,96 @@ fn file_that_no_node_could_start_is_refused_here() {
         assert_message(&ask_about(&program, name, "slurm", more), 2, says);
     }
     assert!(nodes.read("calls").is_empty(), "{}", nodes.read("calls"));
-    let here = program.run(&["verify", "torch.sqsh"]);
-    assert_message(&here, 2, &["`torch.sqsh` is a file, which no engine starts", "--on ssh:HOST"]);
     // No engine is asked for an image of that name.
     let gone = program.run(&["verify", "gone.sif"]);
     assert_message(&gone, 2, &["cannot read image file `gone.sif`: no such file or directory"]);
+}
+
+/// This machine as a node that has Apptainer.
+fn scene_here() -> (Program, FakeNodes) {
+    let (mut program, nodes) = scene();
+    nodes.runtime("here", "apptainer");
+    program.set("PATH", format!("{}:{}", program.path("nodes/only-here").display(), nodes.path(true)));
+    program.set("FLEET_NODE", "here");
+    (program, nodes)
+}
+
+#[test]
+fn file_is_verified_on_this_machine_and_its_report_is_kept_by_its_digest() {
+    let (mut program, nodes) = scene_here();
+    let file = squashfs(&program);
+    let image = format!("sha256:{}", sha256(&file));
+    let run = program.run(&["verify", "torch.sqsh", "--json"]);
+    let first = json(&run);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for (field, value) in
+        [("image", &*image), ("name", "torch.sqsh"), ("level", "static"), ("engine", "apptainer")]
+    {
+        assert_eq!(first[field], value, "{field}: {first}");
+    }
+    assert!(run.stderr.contains("no GPU on this machine"), "{}", run.stderr);
+    let calls = nodes.calls("apptainer");
+    assert!(calls.len() == 1 && calls[0].contains("/envforge/agent static --json"), "{calls:#?}");
+    assert!(calls[0].contains(&format!(":ro {file} ")) && calls[0].contains("--network none"), "{calls:#?}");
+
+    // With a GPU the level is that of images, and a failed check counts.
+    program.set("ENVFORGE_GPU", "sm_90");
+    let smi = program.path("nodes/node/nvidia-smi");
+    let of_node = std::fs::read_to_string(&smi).expect("ours");
+    let answer =
+        "case $1 in --query-gpu=driver_version*) echo '570.86.15, NVIDIA H200, 9.0, 143771'; exit ;; esac\n";
+    std::fs::write(&smi, of_node.replacen("#!/bin/bash\n", &format!("#!/bin/bash\n{answer}"), 1))
+        .expect("ours");
+    nodes.fault("here", "failed");
+    let run = program.run(&["verify", &file]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(
+        run.stdout.contains("gemm-tf32-own") && run.stdout.contains("3 elements differ"),
+        "{}",
+        run.stdout
+    );
+    assert!(nodes.calls("apptainer")[1].contains("/envforge/agent full --json"));
+
+    // The report is that of the bytes, whatever the file is called.
+    std::fs::rename(&file, program.path("renamed.sqsh")).expect("ours");
+    let run = program.run(&["verify", "renamed.sqsh", "--last", "--json"]);
+    assert_eq!((run.code, &json(&run)["image"]), (1, &(&*image).into()), "{}", run.stderr);
+    assert_eq!(json(&run)["level"], "full");
+    std::fs::write(program.path("renamed.sqsh"), b"hsqs, and another image").expect("ours");
+    assert_message(&program.run(&["verify", "renamed.sqsh", "--last"]), 1, &["no verification report for"]);
+    assert_eq!(nodes.calls("apptainer").len(), 2);
+    assert_nothing_left(&program, &nodes);
+}
+
+#[test]
+fn file_without_a_runtime_here_names_apptainer_and_the_way_to_nodes() {
+    let (program, nodes) = scene();
+    let file = sif(&program);
+    // Root's containers would have root's capabilities.
+    std::fs::write(program.path("nodes/node/id"), "#!/bin/sh\necho 0\n").expect("ours");
+    let run = program.run(&["verify", &file]);
+    assert_message(&run, 3, &["on this machine: root's containers of apptainer", "ask as an ordinary user"]);
+    nodes.ordinary_user();
+    let run = program.run(&["verify", &file]);
+    let says = ["cannot start `", "has none of: apptainer singularity", "install Apptainer", "--on ssh:HOST"];
+    assert_message(&run, 3, &says);
+    assert_message(&program.run(&["verify", &file, "--last"]), 1, &["no verification report for"]);
+}
+
+#[test]
+fn options_about_images_are_refused_for_a_file() {
+    let (program, nodes) = scene_here();
+    squashfs(&program);
+    for (more, says) in [
+        (&["--push"][..], "--push cannot be combined with the file `torch.sqsh`"),
+        (&["--record"], "--record cannot be combined with the file `torch.sqsh`"),
+        (&["--gpus", "0"], "--gpus cannot be combined with the file `torch.sqsh`"),
+        (&["--attest", "--key", "x"], "--attest requires an image in a registry, got the file `torch.sqsh`"),
+        (&["IMAGE"], "`torch.sqsh` cannot be combined with other images"),
+    ] {
+        assert_message(&program.run(&[&["verify", "torch.sqsh"], more].concat()), 2, &[says]);
+    }
+    std::fs::write(program.path("x.sif"), "#!/bin/sh\n").expect("ours");
+    assert_message(&program.run(&["verify", "x.sif"]), 2, &["`x.sif` is neither a squashfs nor a SIF"]);
+    assert!(nodes.read("calls").is_empty(), "{}", nodes.read("calls"));
 }

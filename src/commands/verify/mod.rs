@@ -1,11 +1,12 @@
 //! `verify`: checks images, ours and others', and gives a verified image its real tags.
 
+mod here;
 mod nodes;
 mod report;
 mod subjects;
 mod submitted;
 
-use report::{VerifiedTags, VerifyOutcome, reported, show, unchecked};
+use report::{VerifiedTags, VerifyOutcome, finish, no_report, shown};
 
 use crate::agent;
 use crate::engine::{GpuSelection, ImageInfo};
@@ -17,16 +18,15 @@ use crate::model::lock::Lock;
 use crate::model::request;
 use crate::model::verdict::standing::ImageReports;
 use crate::model::verdict::tag_policy::{TagStatus, claim, verified_tags};
-use crate::model::verdict::{ImageState, Proven, Verdict, VerdictStatus, junit};
-use crate::pages::verify_page;
+use crate::model::verdict::{ImageState, Proven, Verdict, VerdictStatus};
 use crate::report::{Event, reporter};
 use crate::settings::Settings;
-use crate::store::{Store, StoreError, reports, write_atomically};
+use crate::store::{Store, reports};
 use crate::workflow::build_request::CodeRequest;
 use crate::workflow::check::{CheckTarget, ProjectSource, check, mounted_project};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::{EvidenceError, attach, signing_key};
-use crate::workflow::fleet::{FleetError, is_image_file};
+use crate::workflow::fleet::is_image_file;
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::{Named, short_id};
@@ -46,19 +46,14 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     if !args.fleet.merge.is_empty() {
         return nodes::merge_files(args, settings);
     }
-    // An image of such a name is meant by its name with a tag.
-    if let Some(file) = args.images.iter().find(|name| is_image_file(name)) {
-        let file = file.clone();
-        return Err(match fs_err::metadata(settings.paths.current_dir.join(&file)) {
-            Ok(_) => FleetError::FileHere { file },
-            Err(cause) => FleetError::ImageFile { file, cause },
-        }
-        .into());
-    }
     if let Some(image) = args.images.first()
         && let Some(option) = args.project.option()
     {
         return Err(RequestError::SpecAndProject { spec: image.clone(), option }.into());
+    }
+    // An image of such a name is meant by its name with a tag.
+    if let Some(file) = args.images.iter().find(|name| is_image_file(name)) {
+        return here::verify_file(args, file, settings).await;
     }
     let gpus = selection(args.gpus.as_deref())?;
     let Some(args) = &subjects::with_images(args, &gpus, settings).await? else { return Ok(Exit::Done) };
@@ -78,15 +73,7 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
             answers.push(one(&session, args, (&gpus, key.as_ref()), name).await);
         }
     }
-    let verdicts: Vec<_> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
-    if let Some(file) = &args.html {
-        let page = verify_page(&reported(&answers), &unchecked(&answers));
-        write_atomically(&settings.paths.current_dir.join(file), page.as_bytes())?;
-    }
-    if let Some(file) = &args.junit {
-        write_atomically(&settings.paths.current_dir.join(file), junit(&verdicts).as_bytes())?;
-    }
-    show(answers, settings)
+    finish(answers, args, settings)
 }
 
 /// One image: found, checked, its report kept, its tags put on and pushed if it earned them.
@@ -318,19 +305,4 @@ async fn kept_reports(settings: &Settings, name: &str) -> Result<(ImageReports, 
     let reporter = reporter(settings.output);
     let lock = reports.image().map(|id| lock_of_build(&store, &*reporter, id)).transpose()?.flatten();
     Ok((reports, lock))
-}
-
-/// The report to show of an image, or why there is none.
-fn shown(reports: &ImageReports, lock: Option<&Lock>, name: &str) -> Result<Verdict, CommandError> {
-    if let Some(report) = reports.shown(lock) {
-        return Ok(report.clone());
-    }
-    match reports.damaged.first() {
-        Some((file, why)) => Err(StoreError::Report { file: file.clone(), why: why.clone() }.into()),
-        None => Err(no_report(name)),
-    }
-}
-
-fn no_report(name: &str) -> CommandError {
-    ImageError::NoReport { image: name.to_owned() }.into()
 }

@@ -66,7 +66,7 @@ pub(super) async fn ask(
     };
     let lock = lock_of(args, settings)?.or_else(|| signed.as_ref().map(|signed| signed.lock.clone()));
     let expected = expectations(lock.as_ref(), args.level);
-    let limits = limits(args);
+    let limits = limits(args, args.level);
     let facts = lock.as_ref().map(expectation_file);
     let launcher = Launcher::new(&subject, args.level, facts.as_deref(), limits);
     let fleet = &args.fleet;
@@ -140,7 +140,7 @@ async fn submit(
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
     let facts = lock_of(args, settings)?.as_ref().map(expectation_file);
-    let limits = limits(args);
+    let limits = limits(args, args.level);
     let script = Launcher::script(subject, args.level, facts.as_deref(), limits);
     let folder = settings.paths.current_dir.join(folder);
     let needs_gpu = args.level != Level::Static;
@@ -215,14 +215,14 @@ fn registry_image(subject: &Subject) -> Result<&ImageRef, FleetError> {
     }
 }
 
-fn lock_of(args: &request::Verify, settings: &Settings) -> Result<Option<Lock>, CommandError> {
+pub(super) fn lock_of(args: &request::Verify, settings: &Settings) -> Result<Option<Lock>, CommandError> {
     let Some(file) = &args.lock else { return Ok(None) };
     let bytes = lock_bytes(&settings.paths.current_dir.join(file))?;
     Ok(Some(Lock::from_bytes(file.as_str(), &bytes)?))
 }
 
 /// What a report is held to: nodes run our agent in a sandbox, whoever built the image.
-fn expectations(lock: Option<&Lock>, level: Level) -> ImageExpectations {
+pub(super) fn expectations(lock: Option<&Lock>, level: Level) -> ImageExpectations {
     let required = lock.map(|lock| {
         let mut all = static_checks(lock);
         if level != Level::Static {
@@ -239,9 +239,9 @@ fn expectations(lock: Option<&Lock>, level: Level) -> ImageExpectations {
     }
 }
 
-fn limits(args: &request::Verify) -> Limits {
+pub(super) fn limits(args: &request::Verify, level: Level) -> Limits {
     let checks = args.fleet.deadline.map_or(
-        match args.level {
+        match level {
             Level::Static | Level::Quick => 1_200,
             Level::Full => 3_600,
             Level::Perf => 7_200,

@@ -5,12 +5,17 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::failure::Exit;
-use crate::model::verdict::{Detail, Verdict, VerdictStatus, check_lines, summary};
+use crate::model::lock::Lock;
+use crate::model::request;
+use crate::model::verdict::standing::ImageReports;
+use crate::model::verdict::{Detail, Verdict, VerdictStatus, check_lines, junit, summary};
 use crate::model::visible::visible_line;
-use crate::pages::{ReportedImage, Unchecked};
+use crate::pages::{ReportedImage, Unchecked, verify_page};
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::store::{StoreError, write_atomically};
 use crate::workflow::error::CommandError;
+use crate::workflow::image_error::ImageError;
 use crate::workflow::push::Pushed;
 
 /// What came of one image.
@@ -53,13 +58,13 @@ struct Several<'a> {
 }
 
 /// The reports, each with what is proven of its image.
-pub(super) fn reported(answers: &[VerifyOutcome]) -> Vec<ReportedImage<'_>> {
+fn reported(answers: &[VerifyOutcome]) -> Vec<ReportedImage<'_>> {
     let checked = answers.iter().filter_map(|answer| Some((answer.result.as_ref().ok()?, &answer.proven)));
     checked.map(|(report, proven)| ReportedImage { report, proven }).collect()
 }
 
 /// The images that could not be checked.
-pub(super) fn unchecked(answers: &[VerifyOutcome]) -> Vec<Unchecked> {
+fn unchecked(answers: &[VerifyOutcome]) -> Vec<Unchecked> {
     let error = |answer: &VerifyOutcome| {
         let error = answer.result.as_ref().err()?;
         Some(Unchecked { image: answer.name.clone(), error: error.to_string(), hints: error.hints() })
@@ -67,8 +72,25 @@ pub(super) fn unchecked(answers: &[VerifyOutcome]) -> Vec<Unchecked> {
     answers.iter().filter_map(error).collect()
 }
 
+/// Writes the files that were requested, and shows the answers.
+pub(super) fn finish(
+    answers: Vec<VerifyOutcome>,
+    args: &request::Verify,
+    settings: &Settings,
+) -> Result<Exit, CommandError> {
+    let verdicts: Vec<_> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
+    if let Some(file) = &args.html {
+        let page = verify_page(&reported(&answers), &unchecked(&answers));
+        write_atomically(&settings.paths.current_dir.join(file), page.as_bytes())?;
+    }
+    if let Some(file) = &args.junit {
+        write_atomically(&settings.paths.current_dir.join(file), junit(&verdicts).as_bytes())?;
+    }
+    show(answers, settings)
+}
+
 /// Prints the answers and gives the gravest exit code.
-pub(super) fn show(mut answers: Vec<VerifyOutcome>, settings: &Settings) -> Result<Exit, CommandError> {
+fn show(mut answers: Vec<VerifyOutcome>, settings: &Settings) -> Result<Exit, CommandError> {
     let alone = answers.len() == 1;
     if alone && answers.iter().any(|answer| answer.result.is_err()) {
         let answer = answers.remove(0);
@@ -139,4 +161,24 @@ fn print_text(answers: &[VerifyOutcome], detail: Detail) {
         }
         Printer.text(&text);
     }
+}
+
+/// Returns the report to show of an image, or why there is none.
+pub(super) fn shown(
+    reports: &ImageReports,
+    lock: Option<&Lock>,
+    name: &str,
+) -> Result<Verdict, CommandError> {
+    if let Some(report) = reports.shown(lock) {
+        return Ok(report.clone());
+    }
+    match reports.damaged.first() {
+        Some((file, why)) => Err(StoreError::Report { file: file.clone(), why: why.clone() }.into()),
+        None => Err(no_report(name)),
+    }
+}
+
+/// Returns the error that there is no report of an image.
+pub(super) fn no_report(name: &str) -> CommandError {
+    ImageError::NoReport { image: name.to_owned() }.into()
 }

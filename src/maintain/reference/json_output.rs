@@ -226,10 +226,11 @@ const OBJECTS: &[Object] = &[
         "envforge export squashfs pytorch-cuda:2.8-cu128 torch.sqsh",
         "the file that was written; `export sif` prints the same",
         &[
-            ("image", "id of the image"),
+            ("image", "id of the image; null: nothing was written"),
             ("path", "the file"),
             ("size", "its bytes"),
-            ("compression", "compression of its blocks: `zstd:1`"),
+            ("compression", "compression of its blocks: `zstd:1`; null: nothing was written"),
+            ("written", "false: the file of this lock was there, in `[cluster] folder`"),
         ],
     ),
     (
@@ -400,6 +401,10 @@ const OBJECTS: &[Object] = &[
             ("removed", "true if they were removed (`--yes`)"),
             ("volumes", "volumes of images that are gone"),
             ("cache", "number and bytes of unused files of the cache (with `--cache`)"),
+            (
+                "cluster",
+                "files of former locks in the project's `[cluster] folder`: each with `path` and `size`",
+            ),
         ],
     ),
     (

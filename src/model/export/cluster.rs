@@ -4,8 +4,10 @@
 
 use std::fmt::Write as _;
 
+use camino::Utf8Path;
 use serde_json::{Value, json};
 
+use crate::model::cluster::ClusterRuntime;
 use crate::model::image::plan::{BaseSource, BuildPlan};
 use crate::model::image::render::{rendered, shell_word, values};
 use crate::model::image_ref::ImageRef;
@@ -66,9 +68,24 @@ fn environment(plan: &BuildPlan) -> String {
     out
 }
 
-/// Returns the text of `job.sbatch`, which runs a command in the image on every task of a job: one in a registry, or one that is built
-/// from the directory `image`.
-pub fn slurm(lock: &Lock, shell: &Shell, pushed: Option<&ImageRef>) -> String {
+/// Where a job gets its image from.
+#[derive(Debug, Clone, Copy)]
+pub enum JobImage<'a> {
+    /// The directory `image` next to the job, from which it is built.
+    Folder,
+    /// A registry.
+    Pushed(&'a ImageRef),
+    /// A file that all nodes have, with the runtime that starts it.
+    File(ClusterRuntime, &'a Utf8Path),
+}
+
+/// Returns the text of `job.sbatch`, which runs a command in the image on every task of a job.
+pub fn slurm(lock: &Lock, shell: &Shell, image: JobImage<'_>) -> String {
+    let (pushed, file) = match image {
+        JobImage::Folder => (None, None),
+        JobImage::Pushed(reference) => (Some(reference), None),
+        JobImage::File(runtime, path) => (None, Some((runtime, path))),
+    };
     let run = lock.added.run.iter().filter(|_| pushed.is_none());
     let mut secrets: Vec<_> = run.flat_map(|run| run.secrets.iter()).collect();
     secrets.sort();
@@ -82,6 +99,9 @@ pub fn slurm(lock: &Lock, shell: &Shell, pushed: Option<&ImageRef>) -> String {
         "secrets": secrets,
         "image": pushed.map(ToString::to_string),
         "sif": sif(pushed),
+        "file": file.map(|(_, path)| path),
+        "starter": file.map(|(runtime, _)| runtime.as_str()),
+        "call": file.map(|(runtime, _)| runtime.kind().call()),
         "runtime": RUNTIME.trim_end(),
     });
     rendered(include_str!("../../../templates/job.sbatch.j2"), &values)
@@ -145,7 +165,7 @@ mod tests {
     /// The options that a task of the job gives to a tool on a node, whose devices lie in `folder`.
     #[expect(clippy::disallowed_methods, reason = "asks bash")]
     fn rdma_options(folder: &str, call: &str) -> String {
-        let text = slurm(&sample::lock(), &Shell::default(), None);
+        let text = slurm(&sample::lock(), &Shell::default(), JobImage::Folder);
         let start = text.find("rdma_options() {").expect("the function");
         let end = start + text[start..].find("\n}\n").expect("its end");
         let function = text[start..end].replace("/dev/infiniband/uverbs", &format!("{folder}/uverbs"));
@@ -171,7 +191,8 @@ mod tests {
         assert_eq!(rdma_options(path, bounded), device, "a rootless podman cannot raise the job's limit");
         let unbounded = "ulimit() { echo unlimited; }; GPUS=0; rdma_options podman";
         assert_eq!(rdma_options(path, unbounded), format!("{device} --ulimit memlock=-1:-1"));
-        assert!(slurm(&sample::lock(), &Shell::default(), None).contains("\n    rdma_options \"$tool\"\n"));
+        let job = slurm(&sample::lock(), &Shell::default(), JobImage::Folder);
+        assert!(job.contains("\n    rdma_options \"$tool\"\n"));
     }
 
     #[test]
@@ -203,18 +224,83 @@ mod tests {
         let text = include_str!("../../../tests/fixtures/project/whole.toml");
         let file = ProjectFile::parse("whole.toml", text).expect("reads");
         let (lock, _) = exported(&BaseSource::Image("x".to_owned()), true);
-        let script = slurm(&lock, &file.default.shell, None);
+        let script = slurm(&lock, &file.default.shell, JobImage::Folder);
         assert_shell(&script);
         insta::assert_snapshot!(script.replace(&lock.hash(), "LOCK").replace(&lock.hash()[..12], "LOCK"));
-        assert_shell(&slurm(&sample::lock(), &Shell::default(), None));
+        assert_shell(&slurm(&sample::lock(), &Shell::default(), JobImage::Folder));
         let reference: ImageRef = format!("registry.example.com/team/vision@sha256:{}", "a".repeat(64))
             .parse()
             .expect("a reference");
-        let pushed = slurm(&lock, &file.default.shell, Some(&reference));
+        let pushed = slurm(&lock, &file.default.shell, JobImage::Pushed(&reference));
         assert_shell(&pushed);
         assert!(pushed.contains("image-aaaaaaaaaaaa.sif") && !pushed.contains("image.sif "), "{pushed}");
         assert!(pushed.contains("pull") && !pushed.contains("docker build"), "{pushed}");
         let definition = apptainer_of(&lock, &reference);
         assert!(definition.contains(&format!("\nBootstrap: docker\nFrom: {reference}\n")), "{definition}");
+    }
+
+    #[test]
+    fn job_of_a_file_starts_it_with_the_runtime_of_the_cluster() {
+        let text = include_str!("../../../tests/fixtures/project/whole.toml");
+        let shell = ProjectFile::parse("whole.toml", text).expect("reads").default.shell;
+        let lock = sample::lock();
+        for (runtime, path) in [
+            (ClusterRuntime::Pyxis, "/shared/it's here/$(id)/vision-0123456789ab.sqsh"),
+            (ClusterRuntime::Apptainer, "/shared/images/vision-0123456789ab.sif"),
+        ] {
+            let job = slurm(&lock, &shell, JobImage::File(runtime, Utf8Path::new(path)));
+            assert_shell(&job);
+            assert!(!job.contains("docker build") && !job.contains(":prepare"), "{job}");
+            let job = job.replace(&lock.hash(), "LOCK").replace(&lock.hash()[..12], "LOCK");
+            insta::assert_snapshot!(format!("job_of_a_file_with_{}", runtime.as_str()), job);
+        }
+    }
+
+    /// Runs a job with an `srun` that prints its words; returns the words, or the error.
+    #[expect(clippy::disallowed_methods, reason = "runs a job with a stand-in")]
+    fn words_of_job(runtime: ClusterRuntime, mounts: &[&str], has_file: bool) -> Result<Vec<String>, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let file = folder.join("it's $HOME.sqsh");
+        if has_file {
+            fs_err::write(&file, "").expect("written");
+        }
+        let toml = format!("schema = 1\nspec = \"pytorch-cuda\"\n[shell]\nmounts = {mounts:?}\n");
+        let shell = ProjectFile::parse("p.toml", &toml).expect("reads").default.shell;
+        let job = slurm(&sample::lock(), &shell, JobImage::File(runtime, &file));
+        let script = format!("srun() {{ printf '%s\\n' \"$@\"; }}\n{job}");
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["-c", &script, "job", "python", "my train.py"])
+            .current_dir(folder)
+            .env("SLURM_JOB_ID", "7");
+        let output = bash.output().expect("bash starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(folder.as_str(), "HERE");
+        if output.status.success() {
+            Ok(text(&output.stdout).lines().map(str::to_owned).collect())
+        } else {
+            Err(text(&output.stderr))
+        }
+    }
+
+    #[test]
+    fn job_of_a_file_passes_each_word_whole_and_names_a_missing_file() {
+        let mounts = ["/data:/data:ro", "./my sets:/sets"];
+        let binds = "HERE:/workspace,/data:/data:ro,HERE/./my sets:/sets";
+        let words = |list: &[&str]| Ok(list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let (image, of_pyxis) =
+            ("--container-image=HERE/it's $HOME.sqsh", format!("--container-mounts={binds}"));
+        let kill = "--kill-on-bad-exit=1";
+        let pyxis = [kill, image, &of_pyxis, "--container-workdir=/workspace", "python", "my train.py"];
+        assert_eq!(words_of_job(ClusterRuntime::Pyxis, &mounts, true), words(&pyxis));
+        let file = "HERE/it's $HOME.sqsh";
+        let exec = [kill, "apptainer", "exec", "--nv", "--bind", binds, "--pwd", "/workspace", file];
+        let apptainer = [&exec[..], &["python", "my train.py"]].concat();
+        assert_eq!(words_of_job(ClusterRuntime::Apptainer, &mounts, true), words(&apptainer));
+        let missing = words_of_job(ClusterRuntime::Pyxis, &[], false).expect_err("no file");
+        let says =
+            "error: image file not found: HERE/it's $HOME.sqsh (`envforge export squashfs` in the project";
+        assert!(missing.starts_with(says), "{missing}");
+        let comma = words_of_job(ClusterRuntime::Pyxis, &["/a,b:/data"], true).expect_err("two mounts");
+        assert!(comma.contains("cannot contain a comma: /a,b:/data"), "{comma}");
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::model::cluster::ClusterRuntime;
 use crate::model::index_address::IndexFormat;
 use crate::model::project::spanned::SpannedValue;
 use crate::model::required_version::RequiredVersion;
@@ -80,6 +81,8 @@ pub struct Environment {
     pub shell: Shell,
     /// Settings of the checks before tagging.
     pub verify: Verify,
+    /// The cluster whose nodes start the image from a file.
+    pub cluster: Cluster,
 }
 
 /// How containers import the project's own code.
@@ -320,4 +323,15 @@ pub struct ExtraCheck {
     pub name: String,
     /// The command, for bash.
     pub command: String,
+}
+
+/// The cluster whose nodes start the image from a file. A key that is missing comes from `[cluster]` of your configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default, expecting = "a table, `[cluster]`")]
+pub struct Cluster {
+    /// Container runtime of its nodes: `pyxis` (with enroot) starts a squashfs, `apptainer` a SIF.
+    #[schemars(with = "Option<String>")]
+    pub runtime: Option<ClusterRuntime>,
+    /// Directory of image files on storage that all nodes share, relative to this file: `/shared/images`.
+    pub folder: Option<String>,
 }

@@ -84,6 +84,8 @@ pub(super) fn merged(below: &Environment, own: &Environment) -> Environment {
     replace(&mut all.verify.level, own.verify.level.as_ref());
     all.verify.checks.extend(own.verify.checks.iter().cloned());
     all.verify.may_lack.extend(own.verify.may_lack.iter().cloned());
+    replace(&mut all.cluster.runtime, own.cluster.runtime.as_ref());
+    replace(&mut all.cluster.folder, own.cluster.folder.as_ref());
     all
 }
 

@@ -19,9 +19,9 @@ mod trust;
 
 pub use error::{Place, Problem, ProjectError};
 pub use file::{
-    AllowSourceEntry, CopyEntry, Environment, ExtraCheck, FILE, Index, IndexEntry, Packages, ProjectFile,
-    ProjectMode, PythonEntry, RequirementOfIndex, RunStep, RunWithSecrets, SCHEMA, Shell, SourceWithBuild,
-    TargetConfig, Verify,
+    AllowSourceEntry, Cluster, CopyEntry, Environment, ExtraCheck, FILE, Index, IndexEntry, Packages,
+    ProjectFile, ProjectMode, PythonEntry, RequirementOfIndex, RunStep, RunWithSecrets, SCHEMA, Shell,
+    SourceWithBuild, TargetConfig, Verify,
 };
 pub(crate) use names::name_from;
 pub use names::{is_apt_name, is_name};

@@ -48,8 +48,8 @@ pub struct ExportOci {
 pub struct ExportFile {
     /// The image, spec or lock file; `None`: the project's.
     pub image: Option<String>,
-    /// The file.
-    pub target: Utf8PathBuf,
+    /// The file; `None`: that of the project's cluster.
+    pub target: Option<Utf8PathBuf>,
     /// How its blocks are compressed.
     pub compression: FileCompression,
     /// Replace a file that is there.
@@ -65,6 +65,16 @@ pub enum FileKind {
     Squashfs,
     /// A squashfs with the front of a SIF.
     Sif,
+}
+
+impl FileKind {
+    /// Returns the call that writes such a file.
+    pub fn call(self) -> &'static str {
+        match self {
+            Self::Squashfs => "export squashfs",
+            Self::Sif => "export sif",
+        }
+    }
 }
 
 /// A request for `export policy`.

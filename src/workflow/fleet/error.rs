@@ -23,11 +23,35 @@ pub enum FleetError {
         /// Why.
         cause: std::io::Error,
     },
-    /// This machine's engine starts no file.
-    #[error("`{file}` is a file, which no engine starts: verify it on nodes with --on")]
+    /// No runtime of this machine starts a file.
+    #[error("cannot start `{file}` on this machine: {why}")]
+    NoRuntime {
+        /// Its path.
+        file: String,
+        /// Which runtimes are missing, or why they are not used.
+        why: String,
+    },
+    /// The checks in a file gave no report.
+    #[error("cannot verify `{file}` on this machine: {why}")]
     FileHere {
         /// Its path.
         file: String,
+        /// How far it came, and why no further.
+        why: String,
+    },
+    /// A file is verified alone.
+    #[error("`{file}` cannot be combined with other images")]
+    FileAndImages {
+        /// The file.
+        file: String,
+    },
+    /// An option about images of an engine.
+    #[error("{option} cannot be combined with the file `{file}`")]
+    FileOption {
+        /// The file.
+        file: String,
+        /// The option.
+        option: &'static str,
     },
     /// No runtime starts such a file.
     #[error("`{file}` is neither a squashfs nor a SIF")]
@@ -117,7 +141,8 @@ impl Failure for FleetError {
         match self {
             Self::NoDigest { .. }
             | Self::ImageFile { .. }
-            | Self::FileHere { .. }
+            | Self::FileAndImages { .. }
+            | Self::FileOption { .. }
             | Self::FileKind { .. }
             | Self::FileDigest { .. }
             | Self::NoRegistry { .. }
@@ -127,7 +152,11 @@ impl Failure for FleetError {
             | Self::File { .. }
             | Self::Folder { .. }
             | Self::Empty { .. } => Exit::Usage,
-            Self::NoNode { .. } | Self::Program { .. } | Self::Scheduler { .. } => Exit::Outside,
+            Self::NoRuntime { .. }
+            | Self::FileHere { .. }
+            | Self::NoNode { .. }
+            | Self::Program { .. }
+            | Self::Scheduler { .. } => Exit::Outside,
         }
     }
 
@@ -140,8 +169,14 @@ impl Failure for FleetError {
             Self::ImageFile { file, .. } => vec![format!(
                 "if nodes alone have it, name its SHA-256: `{file}@sha256:…`, as `sha256sum` prints it there"
             )],
-            Self::FileHere { file } => {
-                vec![format!("`envforge verify {file} --on slurm`, or `--on ssh:HOST` where Apptainer is")]
+            Self::NoRuntime { file, .. } => vec![format!(
+                "install Apptainer and run this as an ordinary user; or ask nodes that have it: `envforge verify {file} --on slurm`, `--on ssh:HOST`"
+            )],
+            Self::FileHere { file, .. } => {
+                vec![format!("ask another machine: `envforge verify {file} --on ssh:HOST`")]
+            }
+            Self::FileAndImages { file } => {
+                vec![format!("verify it by a call of its own: `envforge verify {file}`")]
             }
             Self::FileKind { .. } => {
                 one("`envforge export squashfs IMAGE FILE.sqsh` and `export sif IMAGE FILE.sif` write one")
@@ -159,6 +194,7 @@ impl Failure for FleetError {
                 vec![format!("options that `{program}` needs at this site follow `--`: `-- --account=ml`")]
             }
             Self::FileDigest { .. }
+            | Self::FileOption { .. }
             | Self::NoScheduler { .. }
             | Self::Hosts(_)
             | Self::File { .. }

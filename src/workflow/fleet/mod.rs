@@ -1,7 +1,9 @@
-//! Checks of an image on many nodes: through Slurm's `srun` or the system's `ssh`, or from files with their reports.
+//! Checks of an image on many nodes: through Slurm's `srun` or the system's `ssh`, or from files with their reports; of a file on this machine, too.
 
 mod drain;
 mod error;
+mod here;
+mod launched;
 mod launcher;
 mod limits;
 mod node_job;
@@ -15,6 +17,7 @@ mod submit;
 
 pub(crate) use drain::drain_node;
 pub use error::FleetError;
+pub(crate) use here::{HERE, ask_here};
 pub(crate) use launcher::Launcher;
 pub(crate) use limits::Limits;
 pub(crate) use node_job::{Asked, STEP, Screen};

@@ -1,0 +1,21 @@
+//! This machine as a node: its own bash runs the launcher.
+
+use std::sync::Arc;
+
+use tokio::process::Command;
+
+use super::error::FleetError;
+use super::launched::launched;
+use super::node_job::Asked;
+use super::processes::Processes;
+use crate::fleet::{NodeReport, Outcome};
+
+/// What this machine is called while it is asked.
+pub(crate) const HERE: &str = "this machine";
+
+/// Runs the launcher on this machine; returns its report, or why there is none.
+pub(crate) async fn ask_here(asked: &Asked<'_>) -> Result<Result<Box<NodeReport>, Outcome>, FleetError> {
+    let mut command = Command::new("bash");
+    command.arg("-s");
+    launched(HERE, ("bash", command), asked, &Arc::new(Processes::default())).await
+}

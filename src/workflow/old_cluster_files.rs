@@ -1,0 +1,161 @@
+//! Files of former locks in the directory of a cluster: found and removed for `prune`.
+#![expect(clippy::disallowed_methods, reason = "removes files of the cluster")]
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::model::cluster::digits_of;
+use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
+use crate::report::{Event, Reporter};
+use crate::settings::Settings;
+use crate::store::Store;
+use crate::store::known_locks::{in_use, unread_locks};
+use crate::workflow::build_request::wanted;
+use crate::workflow::cluster_folder::{ClusterError, ClusterFolder};
+use crate::workflow::error::CommandError;
+use crate::workflow::lock_file::read_lock;
+use crate::workflow::project::{environments, found};
+
+/// A file with an image of a former lock.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OldFile {
+    pub(crate) path: Utf8PathBuf,
+    /// Bytes.
+    pub(crate) size: u64,
+}
+
+/// Finds the files of the project here, of each of its environments, that no lock in use names. Without a project, a cluster or a lock
+/// there are none; what keeps the directory from being read is reported.
+pub(crate) fn old_cluster_files(settings: &Settings, store: &Store, reporter: &dyn Reporter) -> Vec<OldFile> {
+    let project = ProjectOptions::default();
+    // Which files a lock that cannot be read names is not known: as for images, none is removed.
+    if found(&project, settings).is_err() || !unread_locks(store).is_empty() {
+        return Vec::new();
+    }
+    match of_project(&project, settings, store) {
+        Ok(files) => files,
+        Err(error) => {
+            let text = format!("files of the cluster are not listed: {error}");
+            reporter.report(Event::Warning { text });
+            Vec::new()
+        }
+    }
+}
+
+fn of_project(
+    project: &ProjectOptions,
+    settings: &Settings,
+    store: &Store,
+) -> Result<Vec<OldFile>, CommandError> {
+    let mut files = Vec::new();
+    for environment in environments(project, settings)? {
+        let project = ProjectOptions { environment, ..project.clone() };
+        let (source, target) = (LockOptions::default(), TargetOptions::default());
+        let wanted = wanted(None, &project, &source, &target, settings)?;
+        let (Some(cluster), Some(lockfile)) =
+            (ClusterFolder::of(&wanted, settings)?, &wanted.source.lockfile)
+        else {
+            continue;
+        };
+        // Without a lock no file is known to be that of a former one.
+        let Some(lock) = read_lock(lockfile)? else { continue };
+        let mut used = in_use(store);
+        used.insert(lock.hash());
+        files.extend(old_files(&cluster, &used)?);
+    }
+    Ok(files)
+}
+
+/// The files of an image's name in a directory, but those of the locks with these hashes.
+fn old_files(cluster: &ClusterFolder, used: &BTreeSet<String>) -> Result<Vec<OldFile>, CommandError> {
+    let folder = &cluster.path;
+    match fs_err::symlink_metadata(folder) {
+        Ok(found) if found.is_dir() => {}
+        // One that leads elsewhere could lead to files of others.
+        Ok(_) => return Err(ClusterError::NotAFolder { folder: folder.clone() }.into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(ClusterError::NoFolder { folder: folder.clone() }.into());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let is_used = |digits: &str| used.iter().any(|hash| hash.starts_with(digits));
+    let mut files = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        let Ok(name) = entry?.file_name().into_string() else { continue };
+        if digits_of(&name, &cluster.name).is_some_and(|digits| !is_used(digits)) {
+            let path = folder.join(name);
+            files.extend(size_of_own(&path)?.map(|size| OldFile { path, size }));
+        }
+    }
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
+}
+
+/// The size of a file; `None`: it is gone, a link or a directory, which envforge does not write there.
+fn size_of_own(path: &Utf8Path) -> Result<Option<u64>, CommandError> {
+    match fs_err::symlink_metadata(path) {
+        Ok(found) => Ok(found.is_file().then_some(found.len())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes files that were found; one that is gone by now is none.
+pub(crate) fn remove_cluster_files(files: &[OldFile]) -> Result<(), CommandError> {
+    for file in files {
+        match fs_err::remove_file(&file.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::cluster::{ClusterRuntime, file_name};
+
+    #[test]
+    fn files_of_former_locks_are_found_and_no_link_and_no_other_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let path = root.join("images");
+        fs_err::create_dir(&path).expect("ours");
+        let hash = |digit: &str| digit.repeat(64);
+        let name = |hash: &str, kind| file_name("vision", hash, kind);
+        let (sqsh, sif) = (ClusterRuntime::Pyxis.kind(), ClusterRuntime::Apptainer.kind());
+        let write = |name: &str| fs_err::write(path.join(name), "content").expect("ours");
+        for (digit, kind) in [("a", sqsh), ("b", sqsh), ("b", sif), ("c", sqsh)] {
+            write(&name(&hash(digit), kind));
+        }
+        for other in ["vision-final.sqsh", "vision-train-bbbbbbbbbbbb.sqsh", "other-bbbbbbbbbbbb.sqsh"] {
+            write(other);
+        }
+        fs_err::os::unix::fs::symlink("/etc/passwd", path.join(name(&hash("d"), sqsh))).expect("ours");
+        fs_err::create_dir(path.join(name(&hash("e"), sqsh))).expect("ours");
+        let used = BTreeSet::from([hash("a"), hash("c")]);
+        let at = |path: &Utf8Path| ClusterFolder {
+            runtime: ClusterRuntime::Pyxis,
+            path: path.to_owned(),
+            name: "vision".to_owned(),
+        };
+        let found = old_files(&at(&path), &used).expect("read");
+        let names: Vec<_> = found.iter().map(|file| (file.path.file_name(), file.size)).collect();
+        assert_eq!(names, [(Some("vision-bbbbbbbbbbbb.sif"), 7), (Some("vision-bbbbbbbbbbbb.sqsh"), 7)]);
+        remove_cluster_files(&found).expect("removed");
+        remove_cluster_files(&found).expect("somebody else may have been faster");
+        assert_eq!(old_files(&at(&path), &used).expect("read"), []);
+        assert_eq!(fs_err::read_dir(&path).expect("there").count(), 7);
+
+        write(&name(&hash("b"), sqsh));
+        let link = root.join("link");
+        fs_err::os::unix::fs::symlink(&path, &link).expect("ours");
+        let error = old_files(&at(&link), &used).expect_err("a link").to_string();
+        assert!(error.contains("is not a directory"), "{error}");
+        let error = old_files(&at(&root.join("gone")), &used).expect_err("missing").to_string();
+        assert!(error.contains("cluster directory not found"), "{error}");
+    }
+}
