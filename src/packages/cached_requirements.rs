@@ -1,10 +1,12 @@
-//! What the wheels of the cache require, by their METADATA, and which files they install.
+//! What the wheels of the cache, or of a vendor folder, require by their METADATA, and which files they install.
 
 use std::collections::BTreeMap;
 
+use camino::Utf8PathBuf;
 use fs_err::File;
 
 use super::local_wheel::metadata;
+use crate::model::image::plan::CachedFile;
 use crate::model::lock::{LockedWheel, Requirements, required_by_metadata};
 use crate::model::misfit::WheelFiles;
 use crate::store::{Store, open_regular};
@@ -12,12 +14,26 @@ use crate::store::{Store, open_regular};
 /// Returns the requirements of those wheels that are in the cache, by package. To be told to a person: nothing is hashed, and a wheel
 /// that cannot be read is like one that is not there.
 pub(crate) fn cached_requirements(store: &Store, wheels: &[LockedWheel]) -> Requirements {
-    each_cached(store, wheels, |file| Some(required_by_metadata(&metadata(file).ok()?)))
+    here_requirements(store, &[], wheels)
 }
 
-/// Returns the files of those wheels that are in the cache, by package, as their archives list them. Nothing is unpacked.
-pub(crate) fn cached_files(store: &Store, wheels: &[LockedWheel]) -> BTreeMap<String, WheelFiles> {
-    each_cached(store, wheels, |file| {
+/// Returns the same of those that are in the cache or in a vendor folder.
+pub(crate) fn here_requirements(
+    store: &Store,
+    vendored: &[(String, CachedFile)],
+    wheels: &[LockedWheel],
+) -> Requirements {
+    each_here(store, vendored, wheels, |file| Some(required_by_metadata(&metadata(file).ok()?)))
+}
+
+/// Returns the files of those wheels that are in the cache or in a vendor folder, by package, as their archives list them. Nothing is
+/// unpacked.
+pub(crate) fn here_files(
+    store: &Store,
+    vendored: &[(String, CachedFile)],
+    wheels: &[LockedWheel],
+) -> BTreeMap<String, WheelFiles> {
+    each_here(store, vendored, wheels, |file| {
         let mut archive = zip::ZipArchive::new(file).ok()?;
         let mut files = WheelFiles::new();
         for at in 0..archive.len() {
@@ -43,14 +59,21 @@ fn installed_path(name: &str) -> Option<&str> {
     (!path.is_empty()).then_some(path)
 }
 
-/// Reads those wheels that are in the cache, several at a time.
-fn each_cached<T: Send>(
+/// Reads those wheels that are in the cache or in a vendor folder, several at a time.
+fn each_here<T: Send>(
     store: &Store,
+    vendored: &[(String, CachedFile)],
     wheels: &[LockedWheel],
     read: impl Fn(File) -> Option<T> + Sync,
 ) -> BTreeMap<String, T> {
+    let folder: BTreeMap<&str, &Utf8PathBuf> =
+        vendored.iter().map(|(_, file)| (file.sha256.as_str(), &file.path)).collect();
     let one = |wheel: &LockedWheel| {
-        let file = open_regular(&store.find(&wheel.sha256).ok()??).ok()?;
+        let path = match folder.get(wheel.sha256.as_str()) {
+            Some(path) => (*path).clone(),
+            None => store.find(&wheel.sha256).ok()??,
+        };
+        let file = open_regular(&path).ok()?;
         Some((wheel.name.clone(), read(file)?))
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);

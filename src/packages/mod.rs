@@ -49,7 +49,7 @@ mod wheel_addresses;
 mod wheel_name;
 mod wheels;
 
-pub(crate) use cached_requirements::{cached_files, cached_requirements};
+pub(crate) use cached_requirements::{cached_requirements, here_files, here_requirements};
 pub use catalogue::{Catalogue, catalogue};
 pub use download::{gather_debs, gather_uv};
 pub use download_wheels::{UpstreamStatus, WheelSource};

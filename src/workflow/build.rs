@@ -37,6 +37,7 @@ use crate::workflow::finished_image::finished_image;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
 use crate::workflow::lock::lock_for;
+use crate::workflow::misfits::{BuildMisfits, misfits_of};
 use crate::workflow::proven::{reports_of, save_report};
 use crate::workflow::provenance::attach_provenance;
 use crate::workflow::publish_layers::publish_layers;
@@ -72,6 +73,7 @@ pub(crate) async fn build_one(
     let started = Instant::now();
     let mut locked = Box::pin(lock_for(session, stack, named, wanted)).await?;
     image_records::forget_other_layout(session, &mut locked);
+    let misfits = BuildMisfits::told(std::mem::take(&mut locked.misfits));
     let untagged = tags(&wanted.spec, &args.tags, &locked.lock);
     if wanted.keeps_finished
         && let Some(mut built) = Box::pin(finished_image(session, &locked, &untagged)).await?
@@ -81,6 +83,9 @@ pub(crate) async fn build_one(
             session.engine.tag(&built.image, tag).await?;
         }
         built.tags.extend(moved);
+        if session.settings.output.json {
+            built.misfits = misfits_of(&locked.lock, wanted, &session.store);
+        }
         built.seconds.lock = started.elapsed().as_secs_f64();
         return Ok(Done::Built(Box::new(built)));
     }
@@ -108,12 +113,15 @@ pub(crate) async fn build_one(
             scratch_tag,
             no_cache: args.no_cache,
             finished: &finished,
+            misfits: Some(&misfits),
             times: &times,
         };
         let (image, records) = Box::pin(assemble(how)).await?;
         image_records::compare(session, &mut locked, records)?;
         image
     } else {
+        // uv downloads the wheels in the build: what is known is what this machine has.
+        misfits.tell(misfits_of(&locked.lock, wanted, &session.store), &locked.lock, &*session.reporter);
         disk_space::check(session, &locked.lock)?;
         let request = ImageBuildRequest {
             no_cache: args.no_cache,
@@ -204,6 +212,7 @@ pub(crate) async fn build_one(
         attested,
         undone,
         content,
+        misfits: misfits.into_all(),
         required_gpu: args.require_gpu,
         seconds,
         ..built

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::engine::ImageInfo;
 use crate::model::image::plan::name;
+use crate::model::misfit::Misfit;
 use crate::model::verdict::tag_policy::TagStatus;
 use crate::model::verdict::{Verdict, VerdictStatus};
 use crate::workflow::check_error::CheckError;
@@ -32,6 +33,8 @@ pub(crate) struct Built {
     pub(super) lock: String,
     pub(super) lock_file: String,
     pub(super) content: Option<String>,
+    /// What of the locked packages does not go together.
+    pub(super) misfits: Vec<Misfit>,
     pub(super) verified: bool,
     /// Why the tags end in `-unverified`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,6 +69,7 @@ impl Built {
             lock: locked.lock.hash(),
             lock_file: locked.path.to_string(),
             content: None,
+            misfits: Vec::new(),
             verified: claim.is_verified(),
             unverified_because: match claim {
                 TagStatus::Unverified { because } => Some(because),
@@ -136,6 +140,7 @@ pub(super) mod tests {
             lock: String::new(),
             lock_file: String::new(),
             content: None,
+            misfits: Vec::new(),
             verified: false,
             unverified_because: because.map(str::to_owned),
             required_gpu: false,

@@ -111,6 +111,7 @@ pub(crate) async fn compiled<'a>(
         scratch_tag: scratch.name(),
         no_cache: false,
         finished: &finished,
+        misfits: None,
         times: &PartClock::default(),
     };
     Box::pin(assemble(image)).await?;

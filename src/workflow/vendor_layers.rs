@@ -51,6 +51,7 @@ pub(crate) async fn save(
             scratch_tag: scratch.name(),
             no_cache: false,
             finished: &finished,
+            misfits: None,
             times: &PartClock::default(),
         };
         let (_, records) = Box::pin(assemble_without_runs(image)).await?;

@@ -168,3 +168,36 @@ fn committed_lock_builds_with_an_empty_state_and_no_index_in_the_settings() {
     assert!(!scene.lock().contains("://"), "{}", scene.lock());
     scene.assert_only_tags_added();
 }
+
+#[test]
+#[ignore = "needs docker"]
+fn build_says_which_wheels_install_one_path_once_they_are_here() {
+    let scene = Scene::locked();
+    // No other run has them in the cache.
+    let own = scene.program.path("").display().to_string();
+    let wheel =
+        |name: &str| WheelSpec::new(name, "1.0").file("shared/x.py", &format!("# {name} {own}\n")).build();
+    scene.index.publish(vec![wheel("one"), wheel("two")]);
+    let address = format!("{}/own", scene.index.url());
+    let scene = scene.set("ENVFORGE_INDEX_OWN", address);
+    let added =
+        ["--with", "{ name = \"one\", index = \"own\" }", "--with", "{ name = \"two\", index = \"own\" }"];
+    let text = "`one` and `two` install different files at `shared/x.py`: those of `two` stay";
+    let lock = scene.succeed(&[&["lock", SPEC], added.as_slice()].concat());
+    assert!(!lock.stderr.contains("shared/x.py"), "{}", lock.stderr);
+
+    let build = scene.program.run(&[&["build", SPEC, "--locked", "--json"], added.as_slice()].concat());
+    assert_eq!(build.stderr.matches("shared/x.py").count(), 1, "{}", build.stderr);
+    assert!(build.stderr.contains(text), "{}", build.stderr);
+    let report: serde_json::Value = serde_json::from_str(&build.stdout).expect("JSON");
+    let told = |report: &serde_json::Value| {
+        let all = report["misfits"].as_array().expect("a list").iter();
+        let same = all.filter(|misfit| misfit["kind"] == "same-path");
+        same.map(|misfit| misfit["text"].as_str().expect("a text").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&report), [text]);
+    let lock = built(&scene, &[&["lock", SPEC, "--json"], added.as_slice()].concat());
+    assert_eq!(told(&lock), [text]);
+    docker(&["rmi", report["tags"][0].as_str().expect("a tag")]);
+    scene.assert_nothing_left();
+}

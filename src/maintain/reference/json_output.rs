@@ -105,6 +105,10 @@ const OBJECTS: &[Object] = &[
             ("lock", "hash of the lock"),
             ("lock_file", "path of the lock file"),
             ("content", "content digest, with `--locked` or `--push`; null otherwise"),
+            (
+                "misfits",
+                "packages that do not go together, as `lock` prints them, by the wheels of the image; with `--builder dockerfile` by those that the cache has",
+            ),
             ("verified", "true if every required check ran on a GPU that counts"),
             ("unverified_because", "why its tags end in `-unverified`; otherwise left out"),
             (

@@ -21,6 +21,7 @@ use crate::workflow::assemble::request::Assembly;
 use crate::workflow::assemble::system::System;
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
+use crate::workflow::misfits::misfits_of;
 use crate::workflow::package_sources::{package_settings, package_tools};
 
 /// The wheels of a lock, in its order.
@@ -45,7 +46,7 @@ impl LockedWheels {
         caches: &WheelCaches,
     ) -> Result<Option<Self>, CommandError> {
         match Self::download(image, None, caches).await? {
-            Some(opened) => Self::of(image, opened).map(Some),
+            Some(opened) => Self::all_here(image, opened).await.map(Some),
             None => Ok(None),
         }
     }
@@ -57,7 +58,7 @@ impl LockedWheels {
         caches: &WheelCaches,
     ) -> Result<Self, CommandError> {
         let opened = Self::download(image, Some(system), caches).await?;
-        Self::of(image, opened.unwrap_or_default())
+        Self::all_here(image, opened.unwrap_or_default()).await
     }
 
     /// Downloads the missing wheels and returns those that were opened meanwhile. `None`: nothing was downloaded, since uv in the
@@ -101,6 +102,20 @@ impl LockedWheels {
         let (done, opened) = tokio::join!(download, prepared);
         done?;
         Ok(Some(opened))
+    }
+
+    /// The wheels of the lock, all of which are here. What they show to not go together is told now, before a layer is made of them.
+    async fn all_here(
+        image: Assembly<'_>,
+        opened: BTreeMap<String, Installation>,
+    ) -> Result<Self, CommandError> {
+        let Assembly { session, lock, wanted, .. } = image;
+        if let Some(misfits) = image.misfits {
+            let parts = (lock.clone(), wanted.clone(), session.store.clone());
+            let found = blocking(move || misfits_of(&parts.0, &parts.1, &parts.2)).await?;
+            misfits.tell(found, lock, &*session.reporter);
+        }
+        Self::of(image, opened)
     }
 
     /// The wheels of the lock, all of which are here. Reads none.

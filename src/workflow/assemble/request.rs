@@ -6,6 +6,7 @@ use crate::model::lock::{LayerRecord, Lock};
 use crate::workflow::assemble::finished::FinishedLayers;
 use crate::workflow::assemble::part_timings::PartClock;
 use crate::workflow::build_request::BuildRequest;
+use crate::workflow::misfits::BuildMisfits;
 use crate::workflow::session::Session;
 
 /// Version of the form that the image of a lock is put together in: raised when the same lock gives another image.
@@ -37,6 +38,8 @@ pub(crate) struct Assembly<'a> {
     pub(crate) no_cache: bool,
     /// Layers that other machines have finished.
     pub(crate) finished: &'a FinishedLayers,
+    /// Gets what the wheels show, which is told once they are here; `None`: nobody is to be told.
+    pub(crate) misfits: Option<&'a BuildMisfits>,
     /// Measures the parts of the work.
     pub(crate) times: &'a PartClock,
 }

@@ -25,6 +25,7 @@ use crate::workflow::assemble::shared_layers::claim;
 use crate::workflow::assemble::system::System;
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
+use crate::workflow::misfits::BuildMisfits;
 use crate::workflow::session::Session;
 
 /// Layers of an image: engines take 125, and somebody may build on top of it.
@@ -73,7 +74,7 @@ impl<'a> WheelLayers<'a> {
         let listings = wheels.listings(&caches.lists, tools.no_cache).await?;
         drop(listing);
         let conflicts = Arc::new(Conflicts::find(&listings)?);
-        report(&conflicts, lock, &*tools.reporter)?;
+        report(&conflicts, lock, image.misfits, &*tools.reporter)?;
         let room = room(system.image.layers.len(), lock.added.run.len());
         let groups = group_wheels(&lock.wheels, &wheels.sizes(), room);
         let python = compiler_of(lock, &system.image);
@@ -214,8 +215,13 @@ impl<'a> WheelLayers<'a> {
     }
 }
 
-/// Reports paths of several distributions; one that would replace a file of CUDA or the framework is refused.
-fn report(conflicts: &Conflicts, lock: &Lock, reporter: &dyn Reporter) -> Result<(), AssembleError> {
+/// Reports paths of several distributions that were not told before; one that would replace a file of CUDA or the framework is refused.
+fn report(
+    conflicts: &Conflicts,
+    lock: &Lock,
+    told: Option<&BuildMisfits>,
+    reporter: &dyn Reporter,
+) -> Result<(), AssembleError> {
     let layer = |name: &str| lock.wheels.iter().find(|wheel| wheel.name == name).map(|wheel| wheel.layer);
     let is_protected = |name: &str| matches!(layer(name), Some(WheelLayer::Cuda | WheelLayer::Framework));
     let line = |conflict: &Conflict| {
@@ -231,7 +237,9 @@ fn report(conflicts: &Conflicts, lock: &Lock, reporter: &dyn Reporter) -> Result
     if !reasons.is_empty() {
         return Err(AssembleError::Replaces { reasons });
     }
-    if let [first, rest @ ..] = conflicts.all() {
+    let is_told = |one: &&Conflict| told.is_some_and(|told| told.have_pair(&one.loser, &one.winner));
+    let new: Vec<&Conflict> = conflicts.all().iter().filter(|one| !is_told(one)).collect();
+    if let [first, rest @ ..] = new.as_slice() {
         let rest = if rest.is_empty() { String::new() } else { format!(", and {} more files", rest.len()) };
         reporter.report(Event::Note { text: format!("{}{rest}", line(first)) });
     }
