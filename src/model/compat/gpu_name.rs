@@ -157,7 +157,7 @@ impl<'a> GpuNames<'a> {
         let spelling = Spelling::of(name);
         let (loose, has_form) = spelling.without_board();
         let classes = self.classes_of_family(&loose);
-        if has_form && !classes.iter().all(|class| SERVERS.contains(class)) {
+        if has_form && (classes.is_empty() || !classes.iter().all(|class| SERVERS.contains(class))) {
             return None;
         }
         if let Some(matches) = self.candidates.get(&loose) {
