@@ -6,12 +6,13 @@ use super::index_page::{IndexMeaning, has_login, meaning, name_of};
 use super::place::Origin;
 use super::reading::{Asked, CudaFact, IndexSeen, Kind, PythonFact, Reading, Strength, shortened};
 use super::requirement_line::{JETSON, Line, line};
+use super::shell_words::joined_lines;
 
 /// Reads a requirements file, or one of constraints.
 pub fn from_requirement_lines(file: &str, text: &str) -> Reading {
     let mut reading = Reading::of(file, Kind::Requirements);
     reading.is_readable_by_lock = true;
-    let lines = logical_lines(text);
+    let lines = joined_lines(text, without_comment);
     if let Some(at) = table_of_pip(&lines) {
         reading.is_readable_by_lock = false;
         let why = format!("the table of `pip list`: write the file with `pip freeze > {file}`");
@@ -419,27 +420,6 @@ impl ContainsSpecifier for VersionSpecifiers {
     fn contains_specifier(&self, one: &pep440_rs::VersionSpecifier) -> bool {
         self.iter().any(|own| own == one)
     }
-}
-
-/// The lines joined at `\`, without comments and blank lines, each with the number of its first line.
-fn logical_lines(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate();
-    while let Some((at, first)) = lines.next() {
-        let mut whole = without_comment(first).trim().to_owned();
-        while let Some(part) = whole.strip_suffix('\\') {
-            let Some((_, next)) = lines.next() else {
-                whole = part.trim_end().to_owned();
-                break;
-            };
-            whole = format!("{} {}", part.trim_end(), without_comment(next).trim());
-        }
-        let whole = whole.trim();
-        if !whole.is_empty() {
-            found.push((at + 1, whole.to_owned()));
-        }
-    }
-    found
 }
 
 fn without_comment(line: &str) -> &str {

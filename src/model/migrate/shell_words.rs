@@ -106,6 +106,11 @@ pub(super) fn redirection(word: &str) -> Option<bool> {
 
 /// The lines of a script joined at `\`, without comments and blank lines, each with the number of its first line.
 pub(super) fn lines_of_shell(text: &str) -> Vec<(usize, String)> {
+    joined_lines(text, without_comment)
+}
+
+/// The lines of a file joined at `\`, without blank lines and what is a comment there, each with the number of its first line.
+pub(super) fn joined_lines(text: &str, without_comment: fn(&str) -> &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate();
     while let Some((at, first)) = lines.next() {
