@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -63,13 +64,18 @@ fn of_project(
         let Some(lock) = read_lock(lockfile)? else { continue };
         let mut used = in_use(store);
         used.insert(lock.hash());
-        files.extend(old_files(&cluster, &used)?);
+        files.extend(old_files(&cluster, &used, rustix::process::geteuid().as_raw())?);
     }
     Ok(files)
 }
 
-/// The files of an image's name in a directory, but those of the locks with these hashes.
-fn old_files(cluster: &ClusterFolder, used: &BTreeSet<String>) -> Result<Vec<OldFile>, CommandError> {
+/// The files of an image's name in a directory, but those of the locks with these hashes. Those of another user belong to a project of
+/// theirs with the same name.
+fn old_files(
+    cluster: &ClusterFolder,
+    used: &BTreeSet<String>,
+    user: u32,
+) -> Result<Vec<OldFile>, CommandError> {
     let folder = &cluster.path;
     match fs_err::symlink_metadata(folder) {
         Ok(found) if found.is_dir() => {}
@@ -86,17 +92,17 @@ fn old_files(cluster: &ClusterFolder, used: &BTreeSet<String>) -> Result<Vec<Old
         let Ok(name) = entry?.file_name().into_string() else { continue };
         if digits_of(&name, &cluster.name).is_some_and(|digits| !is_used(digits)) {
             let path = folder.join(name);
-            files.extend(size_of_own(&path)?.map(|size| OldFile { path, size }));
+            files.extend(size_of_own(&path, user)?.map(|size| OldFile { path, size }));
         }
     }
     files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(files)
 }
 
-/// The size of a file; `None`: it is gone, a link or a directory, which envforge does not write there.
-fn size_of_own(path: &Utf8Path) -> Result<Option<u64>, CommandError> {
+/// The size of a user's file; `None`: it is gone, another user's, a link or a directory, which envforge does not write there.
+fn size_of_own(path: &Utf8Path, user: u32) -> Result<Option<u64>, CommandError> {
     match fs_err::symlink_metadata(path) {
-        Ok(found) => Ok(found.is_file().then_some(found.len())),
+        Ok(found) => Ok((found.is_file() && found.uid() == user).then_some(found.len())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -142,20 +148,22 @@ mod tests {
             path: path.to_owned(),
             name: "vision".to_owned(),
         };
-        let found = old_files(&at(&path), &used).expect("read");
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!(old_files(&at(&path), &used, own + 1).expect("read"), [], "they are of another user");
+        let found = old_files(&at(&path), &used, own).expect("read");
         let names: Vec<_> = found.iter().map(|file| (file.path.file_name(), file.size)).collect();
         assert_eq!(names, [(Some("vision-bbbbbbbbbbbb.sif"), 7), (Some("vision-bbbbbbbbbbbb.sqsh"), 7)]);
         remove_cluster_files(&found).expect("removed");
         remove_cluster_files(&found).expect("somebody else may have been faster");
-        assert_eq!(old_files(&at(&path), &used).expect("read"), []);
+        assert_eq!(old_files(&at(&path), &used, own).expect("read"), []);
         assert_eq!(fs_err::read_dir(&path).expect("there").count(), 7);
 
         write(&name(&hash("b"), sqsh));
         let link = root.join("link");
         fs_err::os::unix::fs::symlink(&path, &link).expect("ours");
-        let error = old_files(&at(&link), &used).expect_err("a link").to_string();
+        let error = old_files(&at(&link), &used, own).expect_err("a link").to_string();
         assert!(error.contains("is not a directory"), "{error}");
-        let error = old_files(&at(&root.join("gone")), &used).expect_err("missing").to_string();
+        let error = old_files(&at(&root.join("gone")), &used, own).expect_err("missing").to_string();
         assert!(error.contains("cluster directory not found"), "{error}");
     }
 }
