@@ -41,7 +41,7 @@ pub(super) fn other_framework(line: &str) -> Option<OtherFramework> {
         return Some(OtherFramework { name: "RAPIDS", package, product: Some(*product) });
     }
     let (_, name) = WITHOUT_PRODUCT.iter().find(|(begin, _)| package.starts_with(begin))?;
-    Some(OtherFramework { name: *name, package, product: None })
+    Some(OtherFramework { name, package, product: None })
 }
 
 #[cfg(test)]

@@ -78,7 +78,6 @@ fn substitution(word: &mut String, rest: &mut Peekable<Chars<'_>>) {
         word.push(c);
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(c),
             (None, '(') => depth += 1,
             (None, ')') => {
@@ -87,7 +86,7 @@ fn substitution(word: &mut String, rest: &mut Peekable<Chars<'_>>) {
                     return;
                 }
             }
-            (None, _) => {}
+            _ => {}
         }
     }
 }

@@ -63,7 +63,7 @@ fn known_drivers(matrix: &Matrix) -> Vec<DriverVersion> {
 
 /// Returns the newest driver of a branch at which an answer changes: what a branch alone means, whose drivers are those of today.
 pub(crate) fn newest_of_branch(matrix: &Matrix, branch: u32) -> Option<DriverVersion> {
-    known_drivers(matrix).into_iter().filter(|driver| driver.major() == branch).next_back()
+    known_drivers(matrix).into_iter().rfind(|driver| driver.major() == branch)
 }
 
 fn start_of(branch: u32) -> Option<DriverVersion> {
