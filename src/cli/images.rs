@@ -40,8 +40,8 @@ Examples:
 
 Images referenced by a lock file in use (of a spec, or next to a project file) are kept, as are images used by a container and
 images not built from this machine's state directory. The /etc volumes that `shell` created from removed images are removed
-too; home directories and workspaces are kept. In a project with `[cluster] folder`, files there that `export squashfs` and
-`export sif` wrote from former locks of the project are listed and removed, too. The volumes `envforge-index-*` and `envforge-lists-*` cache answers of package
+too; home directories and workspaces are kept. In a project with `[cluster] folder`, your files there of former locks of the
+project are listed, and not removed: a job may wait for them. The volumes `envforge-index-*` and `envforge-lists-*` cache answers of package
 indexes and lists of apt; they are safe to remove.";
 
 /// Arguments of `images`.

@@ -19,7 +19,7 @@ use crate::store::StoreError;
 use crate::store::known_locks::in_use;
 use crate::workflow::error::CommandError;
 use crate::workflow::named::short_id;
-use crate::workflow::old_cluster_files::{OldFile, old_cluster_files, remove_cluster_files};
+use crate::workflow::old_cluster_files::{OldFile, old_cluster_files};
 use crate::workflow::own_images::listed_images;
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
@@ -112,7 +112,6 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
     let of_cluster = old_cluster_files(settings, &session.store, &*session.reporter);
     if args.yes {
         remove_unused(&session, &unused).await?;
-        remove_cluster_files(&of_cluster)?;
     }
     let Unused { images, volumes, files } = unused;
     let cache = args
@@ -159,11 +158,9 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
         if !of_cluster.is_empty() {
             let files = counted(of_cluster.len(), "file");
             let bytes = gigabytes(of_cluster.iter().map(|file| file.size).sum());
-            Printer.say(&if args.yes {
-                format!("{files} of the cluster removed, {bytes} freed")
-            } else {
-                format!("{files} of the cluster would be removed, {bytes} freed: envforge prune --yes")
-            });
+            Printer.say(&format!(
+                "{files} of former locks on the cluster ({bytes}): remove those that no job needs"
+            ));
         }
     }
     Ok(Exit::Done)

@@ -1,5 +1,5 @@
-//! Files of former locks in the directory of a cluster: found and removed for `prune`.
-#![expect(clippy::disallowed_methods, reason = "removes files of the cluster")]
+//! Files of former locks in the directory of a cluster, for `prune`. They are listed and not removed: a job may wait for one, and a lock may
+//! be in use on another machine.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -108,18 +108,8 @@ fn size_of_own(path: &Utf8Path, user: u32) -> Result<Option<u64>, CommandError> 
     }
 }
 
-/// Removes files that were found; one that is gone by now is none.
-pub(crate) fn remove_cluster_files(files: &[OldFile]) -> Result<(), CommandError> {
-    for file in files {
-        match fs_err::remove_file(&file.path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests write files of the cluster")]
 mod tests {
     use super::*;
     use crate::model::cluster::{ClusterRuntime, file_name};
@@ -153,12 +143,6 @@ mod tests {
         let found = old_files(&at(&path), &used, own).expect("read");
         let names: Vec<_> = found.iter().map(|file| (file.path.file_name(), file.size)).collect();
         assert_eq!(names, [(Some("vision-bbbbbbbbbbbb.sif"), 7), (Some("vision-bbbbbbbbbbbb.sqsh"), 7)]);
-        remove_cluster_files(&found).expect("removed");
-        remove_cluster_files(&found).expect("somebody else may have been faster");
-        assert_eq!(old_files(&at(&path), &used, own).expect("read"), []);
-        assert_eq!(fs_err::read_dir(&path).expect("there").count(), 7);
-
-        write(&name(&hash("b"), sqsh));
         let link = root.join("link");
         fs_err::os::unix::fs::symlink(&path, &link).expect("ours");
         let error = old_files(&at(&link), &used, own).expect_err("a link").to_string();

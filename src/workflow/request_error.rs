@@ -47,6 +47,14 @@ pub enum RequestError {
         /// The number of specs.
         count: usize,
     },
+    /// `--platform` names a processor that no machine with the GPU has.
+    #[error("`{gpu}` is only in machines of {only}")]
+    PlatformOfGpu {
+        /// The GPU.
+        gpu: String,
+        /// Their platform.
+        only: &'static str,
+    },
     /// An index of several platforms needs a tag.
     #[error("--platform requires references with a tag")]
     PlatformsNeedTag,
@@ -164,6 +172,7 @@ impl Failure for RequestError {
             | Self::Date { .. }
             | Self::Address { .. }
             | Self::OneSpecOnly { .. }
+            | Self::PlatformOfGpu { .. }
             | Self::PlatformsNeedTag
             | Self::OwnPlatform { .. }
             | Self::WheelOfPublished { .. }
@@ -192,6 +201,7 @@ impl Failure for RequestError {
                 format!("pass the driver version that `nvidia-smi` prints{known}")
             }
             Self::Address { .. } => "use a URL such as `http://host/path`".to_owned(),
+            Self::PlatformOfGpu { only, .. } => format!("omit --platform, or pass `--platform {only}`"),
             Self::PlatformsNeedTag => "pass `HOST/NAME:TAG`: a digest alone is that of one image".to_owned(),
             Self::OwnPlatform { own } => format!("add it: `--platform {own},…`"),
             Self::OneSpecOnly { option, .. } => format!("build that spec alone, or omit {option}"),

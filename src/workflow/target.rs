@@ -11,10 +11,14 @@ use crate::settings::{Settings, TargetOverrides, UnknownStacks};
 use crate::workflow::error::CommandError;
 use crate::workflow::request_error::RequestError;
 
-/// The machine of the image: `--platform`, else this one.
+fn here() -> Machine {
+    if cfg!(target_arch = "aarch64") { Machine::Aarch64 } else { Machine::X86_64 }
+}
+
+/// The machine of the image: `--platform`, else the only one that the GPUs are in, else this one.
 pub(crate) fn machine(args: &TargetOptions) -> Machine {
-    let here = if cfg!(target_arch = "aarch64") { Machine::Aarch64 } else { Machine::X86_64 };
-    args.platform.as_deref().and_then(Machine::of_platform).unwrap_or(here)
+    let named = args.platform.as_deref().and_then(Machine::of_platform);
+    named.or_else(|| only_machine(&args.gpu, Matrix::current())).unwrap_or_else(here)
 }
 
 /// What else is wanted of a stack than its spec and target say.
@@ -45,36 +49,35 @@ pub(crate) fn target(
     if named_gpus.is_none() && named_driver.is_none() {
         return Ok(detected(machine, host::detect(), reporter));
     }
-    let gpus = named_gpus
-        .unwrap_or_default()
-        .iter()
-        .map(|name| named_gpu(name, matrix))
-        .collect::<Result<Vec<_>, _>>()?;
+    let names = named_gpus.unwrap_or_default();
+    let gpus = names.iter().map(|name| named_gpu(name, matrix)).collect::<Result<Vec<_>, _>>()?;
     let named_driver = named_driver.filter(|text| !text.is_empty());
     let driver = named_driver.map(|text| driver(&text, matrix, reporter)).transpose()?;
     // No image for another processor starts beside these GPUs.
-    if let Some((only, name)) = only_machine(&gpus, matrix).filter(|(only, _)| *only != machine) {
-        if args.platform.is_some() {
-            let text =
-                format!("{name} is only in machines of {}: the image will not start there", only.platform());
-            reporter.report(Event::Warning { text });
-        } else {
-            let text = format!("planning for {}: {name} is only in such machines", only.platform());
-            reporter.report(Event::Note { text });
-            machine = only;
+    if let Some(only) = only_machine(&names, matrix) {
+        if args.platform.is_some() && only != machine {
+            let gpu = names[0].clone();
+            return Err(RequestError::PlatformOfGpu { gpu, only: only.platform() }.into());
         }
+        if only != here() && args.platform.is_none() {
+            let text = format!("planning for {}: {} is only in such machines", only.platform(), names[0]);
+            reporter.report(Event::Note { text });
+        }
+        machine = only;
     }
     let source = if gpus.is_empty() && driver.is_none() { TargetSource::Any } else { TargetSource::Named };
     Ok(Target { source, driver, gpus, machine })
 }
 
-/// The processor that all of these GPUs need, and the name of one; `None`: they may be in several.
-fn only_machine(gpus: &[TargetGpu], matrix: &Matrix) -> Option<(Machine, String)> {
-    let names: Vec<_> = gpus.iter().map(|gpu| gpu.name.as_deref()).collect::<Option<_>>()?;
+/// The processor that all of these GPUs need; `None`: they may be in several.
+fn only_machine(names: &[String], matrix: &Matrix) -> Option<Machine> {
+    if names.is_empty() {
+        return None;
+    }
     let known = matrix.gpu_names();
-    let all: Vec<_> = names.iter().map(|name| known.only_machine(name)).collect::<Option<_>>()?;
-    let first = *all.first()?;
-    all.iter().all(|machine| *machine == first).then(|| (first, names[0].to_owned()))
+    let mut all = names.iter().map(|name| known.only_machine(name));
+    let first = all.next()??;
+    all.all(|machine| machine == Some(first)).then_some(first)
 }
 
 /// The driver of that text. The first number of a driver has three digits; a smaller one is a CUDA version. A branch alone (`580`, `R580`)
@@ -191,12 +194,16 @@ mod tests {
                 platform: platform.map(str::to_owned),
                 ..TargetOptions::default()
             };
-            target(&args, &TargetOverrides::default(), matrix, &NullReporter).expect("a target").machine
+            target(&args, &TargetOverrides::default(), matrix, &NullReporter)
+                .map(|target| target.machine)
+                .ok()
         };
-        let usual = target(&["H100"], None);
+        let usual = Some(here());
+        assert_eq!(target(&["H100"], None), usual);
         for gpu in ["GB10", "DGX Spark", "GH200", "NVIDIA GB200", "Thor"] {
-            assert_eq!(target(&[gpu], None), Machine::Aarch64, "{gpu}");
-            assert_eq!(target(&[gpu], Some("linux/amd64")), Machine::X86_64, "{gpu}");
+            assert_eq!(target(&[gpu], None), Some(Machine::Aarch64), "{gpu}");
+            assert_eq!(target(&[gpu], Some("linux/arm64")), Some(Machine::Aarch64), "{gpu}");
+            assert_eq!(target(&[gpu], Some("linux/amd64")), None, "{gpu}");
         }
         assert_eq!(target(&["GB10", "H100"], None), usual);
         assert_eq!(target(&["sm_121"], None), usual);

@@ -278,7 +278,11 @@ fn machines_are_named_as_people_name_them() {
         // What is only in machines of another processor is planned for it.
         (&["pytorch-cuda:2.11-cu130", "--gpu", "GB10"], 0, &["linux/arm64", "is only in such machines"]),
         (&["cuda:13.0", "--gpu", "Thor"], 0, &["linux/arm64"]),
-        (&["pytorch-cuda:2.11-cu130", "--gpu", "GB10", "--platform", "amd64"], 0, &["will not start there"]),
+        (
+            &["pytorch-cuda:2.11-cu130", "--gpu", "GB10", "--platform", "amd64"],
+            2,
+            &["is only in machines of linux/arm64"],
+        ),
         // The driver is also that of the GPU.
         (&["pytorch-cuda:2.8-cu128", "--gpu", "RTX5090"], 0, &["needs R570 or newer"]),
         (&["pytorch-cuda:2.7-cu126", "--gpu", "V100"], 0, &["needs R580 or older"]),

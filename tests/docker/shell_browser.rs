@@ -5,6 +5,16 @@ use crate::engine::docker;
 use crate::scene::{TAG, wait_until};
 use crate::shell::Shells;
 
+/// Asks JupyterLab once for a notebook. On a busy machine it may not load its theme in time: a dialog says so, over all else.
+const OPENS_A_NOTEBOOK: &str = "
+    document.querySelectorAll('.jp-Dialog .jp-mod-accept').forEach(button => button.click());
+    const card = document.querySelector(\".jp-LauncherCard[data-category='Notebook']\");
+    if (card && !window.asked) {
+        window.asked = true;
+        card.click();
+    }
+    return document.querySelector('.jp-NotebookPanel') !== null;";
+
 /// Opens JupyterLab of an image in a browser, which is refused without the token, runs a cell in a new notebook, and
 /// asserts what it answers. A picture of the page goes to target/ci.
 #[track_caller]
@@ -30,7 +40,8 @@ pub(crate) fn assert_a_notebook_answers(
     assert_eq!(browser.shown(".message.error"), "Invalid credentials");
 
     browser.open(url);
-    browser.click(".jp-LauncherCard[data-category='Notebook']");
+    browser.shown(".jp-LauncherCard[data-category='Notebook']");
+    wait_until("a notebook is open", || browser.execute(OPENS_A_NOTEBOOK).as_bool() == Some(true));
     // Before, JupyterLab runs nothing and does not say so.
     browser.wait_for("#jp-main-statusbar", "| Idle");
     browser.type_in(".jp-Notebook .jp-CodeCell .cm-content", &format!("{code}{SHIFT_ENTER}"));

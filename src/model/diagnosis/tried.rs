@@ -154,6 +154,9 @@ const SUGGESTS: &[&str] = &[
     "following",
 ];
 
+/// The bytes of a line that are looked at on each side of a command.
+const NEAR: usize = 512;
+
 /// Words before a command that is suggested.
 const BEFORE_A_COMMAND: &[&str] = &["run", "Run", "use", "Use", "using", "via", "or"];
 
@@ -161,16 +164,20 @@ const BEFORE_A_COMMAND: &[&str] = &["run", "Run", "use", "Use", "using", "via", 
 fn is_done(log: &Log, place: usize) -> bool {
     let number = log.line_of(place);
     let (start, end) = log.line(number);
-    let (before, line) = (&log.text()[start..place], &log.text()[start..end]);
+    let text = log.text();
+    // A line may be as long as the text, and have the place a million times.
+    let start = text.ceil_char_boundary(start.max(place.saturating_sub(NEAR)));
+    let end = text.floor_char_boundary(end.min(place + NEAR));
+    let (before, line) = (&text[start..place], &text[start..end]);
     if is_after_a_prompt(before) {
         return true;
     }
-    let is_command = log.text()[place..].starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_command = text[place..].starts_with(|c: char| c.is_ascii_alphabetic());
     let word = before.split_whitespace().next_back().unwrap_or_default();
     let is_named = before.ends_with('\'') || is_command && BEFORE_A_COMMAND.contains(&word);
     let introduction = number.checked_sub(1).map_or("", |number| {
         let (start, end) = log.line(number);
-        log.text()[start..end].trim_end()
+        text[text.ceil_char_boundary(start.max(end.saturating_sub(NEAR)))..end].trim_end()
     });
     let is_introduced = introduction.ends_with(':') && suggests(introduction);
     !is_named && !is_introduced && !suggests(line)

@@ -115,11 +115,11 @@ pub(super) fn joined_lines(text: &str, without_comment: fn(&str) -> &str) -> Vec
     while let Some((at, first)) = lines.next() {
         let mut whole = without_comment(first).trim().to_owned();
         while let Some(part) = whole.strip_suffix('\\') {
-            let Some((_, next)) = lines.next() else {
-                whole = part.trim_end().to_owned();
-                break;
-            };
-            whole = format!("{} {}", part.trim_end(), without_comment(next).trim());
+            let length = part.trim_end().len();
+            whole.truncate(length);
+            let Some((_, next)) = lines.next() else { break };
+            whole.push(' ');
+            whole.push_str(without_comment(next).trim());
         }
         let whole = whole.trim();
         if !whole.is_empty() {
