@@ -412,7 +412,7 @@ impl Registry {
                 return Ok(None);
             }
         }
-        Err(contended(image))
+        Err(contended(image, "evidence"))
     }
 
     /// The bundles, each put by its digest. Returns whether the registry lists referrers itself.
@@ -499,14 +499,15 @@ impl Registry {
                 return Ok(None);
             }
         }
-        Err(contended(image))
+        Err(contended(image, "evidence"))
     }
 }
 
-fn contended(image: &ImageRef) -> RegistryError {
+/// The error for something that others wrote each time, too.
+pub(super) fn contended(image: &ImageRef, what: &str) -> RegistryError {
     RegistryError::Status {
         registry: image.registry().to_owned(),
-        status: "evidence was overwritten by another writer each time".to_owned(),
+        status: format!("{what} was overwritten by another writer each time"),
         detail: String::new(),
     }
 }

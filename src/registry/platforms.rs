@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::client::{Registry, checked, parsed};
 use super::client_session::{RepositorySession, TokenScope};
 use super::error::RegistryError;
+use super::evidence::contended;
 use super::manifest::{ACCEPT, Manifest, is_platform_of, platform_of_config};
 use super::retry::RetryPolicy;
 use crate::model::image::labels::LOCK_LABEL;
@@ -97,11 +98,7 @@ impl Registry {
             }
             session.put(&format!("manifests/{}", tag.wanted()), INDEX_TYPE, index).await?;
         }
-        Err(RegistryError::Status {
-            registry: tag.registry().to_owned(),
-            status: "the tag was overwritten by another writer each time".to_owned(),
-            detail: String::new(),
-        })
+        Err(contended(tag, "the tag"))
     }
 }
 

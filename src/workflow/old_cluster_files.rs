@@ -51,6 +51,7 @@ fn of_project(
     store: &Store,
 ) -> Result<Vec<OldFile>, CommandError> {
     let mut files = Vec::new();
+    let known = in_use(store);
     for environment in environments(project, settings)? {
         let project = ProjectOptions { environment, ..project.clone() };
         let (source, target) = (LockOptions::default(), TargetOptions::default());
@@ -62,7 +63,7 @@ fn of_project(
         };
         // Without a lock no file is known to be that of a former one.
         let Some(lock) = read_lock(lockfile)? else { continue };
-        let mut used = in_use(store);
+        let mut used = known.clone();
         used.insert(lock.hash());
         files.extend(old_files(&cluster, &used, rustix::process::geteuid().as_raw())?);
     }

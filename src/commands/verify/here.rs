@@ -32,24 +32,18 @@ pub(super) async fn verify_file(
     let Subject::File(NodeFile { sha256, .. }) = &subject else { return Err(no_report(name)) };
     let image = format!("sha256:{sha256}");
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
-    if !args.last {
-        let verdict = Verdict {
-            image: image.clone(),
-            name: name.to_owned(),
-            ..checked(args, (name, &subject), settings).await?
-        };
+    let fresh = if args.last {
+        None
+    } else {
+        let verdict = checked(args, (name, &subject), settings).await?;
+        let verdict = Verdict { image: image.clone(), name: name.to_owned(), ..verdict };
         save_report(&store, &*reporter, &verdict).await?;
-        let proven = reports_of(&store, &*reporter, &image)?.proven(None).to_string();
-        return finish(
-            vec![VerifyOutcome { proven, ..VerifyOutcome::of(name, Ok(verdict)) }],
-            args,
-            settings,
-        );
-    }
+        Some(verdict)
+    };
     let reports = reports_of(&store, &*reporter, &image)?;
     let proven = reports.proven(None).to_string();
-    let outcome = VerifyOutcome { proven, ..VerifyOutcome::of(name, shown(&reports, None, name)) };
-    finish(vec![outcome], args, settings)
+    let result = fresh.map_or_else(|| shown(&reports, None, name), Ok);
+    finish(vec![VerifyOutcome { proven, ..VerifyOutcome::of(name, result) }], args, settings)
 }
 
 /// Refuses what is about images of an engine or of a registry.

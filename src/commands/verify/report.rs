@@ -178,7 +178,7 @@ pub(super) fn shown(
     }
 }
 
-/// Returns the error that there is no report of an image.
+/// Returns the error for an image without a report.
 pub(super) fn no_report(name: &str) -> CommandError {
     ImageError::NoReport { image: name.to_owned() }.into()
 }

@@ -17,8 +17,8 @@ const NEAREST: usize = 3;
 const VENDOR_WORDS: [&str; 4] = ["nvidia", "tesla", "geforce", "grid"];
 /// The class of GPUs that are one module with an Arm processor.
 const SUPERCHIP: &str = "superchip";
-/// The classes of GPUs for servers.
-const SERVERS: [&str; 2] = ["datacenter", SUPERCHIP];
+/// The classes of GPUs for servers, which alone support forward-compatibility packages.
+pub(crate) const DATA_CENTRE: [&str; 2] = ["datacenter", SUPERCHIP];
 /// Series words that may be omitted before a family number: `4090` matches every `GeForce RTX 4090`.
 const SERIES_WORDS: [&str; 6] = ["quadro", "rtx", "gtx", "gts", "gt", "titan"];
 
@@ -157,7 +157,7 @@ impl<'a> GpuNames<'a> {
         let spelling = Spelling::of(name);
         let (loose, has_form) = spelling.without_board();
         let classes = self.classes_of_family(&loose);
-        if has_form && (classes.is_empty() || !classes.iter().all(|class| SERVERS.contains(class))) {
+        if has_form && (classes.is_empty() || !classes.iter().all(|class| DATA_CENTRE.contains(class))) {
             return None;
         }
         if let Some(matches) = self.candidates.get(&loose) {

@@ -15,6 +15,7 @@ pub mod rows;
 pub mod tables;
 mod toolkit;
 
+pub(crate) use gpu_name::DATA_CENTRE;
 pub use gpu_name::{GpuNameError, GpuNames, NamedGpu};
 pub use lint::{Fault, faults};
 pub use lookup::VariantQuery;

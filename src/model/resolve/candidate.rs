@@ -5,18 +5,15 @@ use std::collections::BTreeSet;
 use super::options::ResolveOptions;
 use super::refusal::RuleViolation;
 use super::rule::Rule;
-use crate::model::compat::Matrix;
 use crate::model::compat::tables::{
     Base, Channel, DriverBranch, ForwardCompat, Product, SourceBuild, Variant,
 };
+use crate::model::compat::{DATA_CENTRE, Matrix};
 use crate::model::spec::{CudaRequest, Flavour, Spec};
 use crate::model::target::{Target, TargetGpu};
 use crate::model::versions::{
     ComputeCapability, CudaApiVersion, DriverVersion, PythonVersion, ToolkitVersion,
 };
-
-/// GPU classes that support forward-compatibility packages.
-const DATA_CENTRE: [&str; 2] = ["datacenter", "superchip"];
 
 /// The input: spec, target, matrix, options.
 #[derive(Clone, Copy)]
@@ -51,7 +48,7 @@ impl<'a> ResolveRequest<'a> {
 
     /// Returns the GPUs of the target that do not support forward compatibility.
     ///
-    /// A GPU that is no single product counts as supported if all products of its name are; without a name, all of its capability.
+    /// A GPU whose name fits several products counts as supported if all of them are; one without a name, if all of its capability are.
     pub(crate) fn unlike_data_centre(&self) -> Vec<&'a TargetGpu> {
         let of_name = |gpu: &TargetGpu| gpu.name.as_deref().map(|name| self.matrix.gpu_names().classes(name));
         let of_capability = |gpu: &TargetGpu| -> BTreeSet<&str> {

@@ -104,7 +104,7 @@ impl LockedWheels {
         Ok(Some(opened))
     }
 
-    /// The wheels of the lock, all of which are here. What they show to not go together is told now, before a layer is made of them.
+    /// The wheels of the lock, all of which are here. Which of them do not go together is reported now, before a layer is made of them.
     async fn all_here(
         image: Assembly<'_>,
         opened: BTreeMap<String, Installation>,

@@ -38,7 +38,7 @@ pub(crate) struct Assembly<'a> {
     pub(crate) no_cache: bool,
     /// Layers that other machines have finished.
     pub(crate) finished: &'a FinishedLayers,
-    /// Gets what the wheels show, which is told once they are here; `None`: nobody is to be told.
+    /// Reports what the wheels show once they are here; `None`: nothing is reported.
     pub(crate) misfits: Option<&'a BuildMisfits>,
     /// Measures the parts of the work.
     pub(crate) times: &'a PartClock,
