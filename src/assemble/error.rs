@@ -43,6 +43,15 @@ pub enum AssembleError {
         /// Every file, with both packages.
         reasons: Vec<String>,
     },
+    /// The project itself and a package install different files at one path.
+    #[error(
+        "the project and packages of the image have different files at the same paths:{}",
+        lines(reasons)
+    )]
+    OfProject {
+        /// Every file, with both.
+        reasons: Vec<String>,
+    },
     /// The entries of a layer do not go together.
     #[error("cannot assemble a layer:{}", lines(reasons))]
     Layer {
@@ -99,6 +108,7 @@ impl Failure for AssembleError {
             Self::Refused { .. }
             | Self::FileAndFolder { .. }
             | Self::Replaces { .. }
+            | Self::OfProject { .. }
             | Self::Layer { .. } => Exit::No,
         }
     }
@@ -114,6 +124,7 @@ impl Failure for AssembleError {
             }
             Self::FileAndFolder { .. } => vec!["remove one of the two packages".to_owned()],
             Self::Replaces { .. } => vec!["remove the package, or lock another version of it".to_owned()],
+            Self::OfProject { .. } => vec!["rename the project's modules and programs".to_owned()],
             Self::Gone { .. } => {
                 vec!["end what removes files of the cache, then run the same command again".to_owned()]
             }

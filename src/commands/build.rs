@@ -17,6 +17,7 @@ use crate::workflow::confirm::can_ask;
 use crate::workflow::custom_base::{custom_base, named_base};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::signing_key;
+use crate::workflow::installed_project::check_online;
 use crate::workflow::layer_sources::LayerSources;
 use crate::workflow::listed_names::with_listed;
 use crate::workflow::lock_file::{lock_path, read_lock};
@@ -58,6 +59,9 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
         }
     };
     let offline = args.offline.as_ref().map(|dir| settings.paths.current_dir.join(dir));
+    if offline.is_some() {
+        check_online(&wanted)?;
+    }
     let named = match &offline {
         None => named_base(settings, &wanted.source, &wanted.target).await?,
         Some(folder) => {

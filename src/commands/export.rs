@@ -71,14 +71,14 @@ image.sif, or once per node with docker and podman.
 pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
-    exported(args, &dir, settings).await?;
+    Box::pin(exported(args, &dir, settings)).await?;
     Printer.text(dir.as_str());
     Ok(Exit::Done)
 }
 
 /// The Dockerfile's folder below `DIR/image`, and a `compose.yaml` that builds and opens it.
 pub(super) async fn compose(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
-    let source = below(args, settings).await?;
+    let source = Box::pin(below(args, settings)).await?;
     let project = source.code.as_ref().map(|code| between(&source.dir, &code.folder)).transpose()?;
     if let Some(code) = &source.code {
         write_code(&source.dir, code, args.force)?;
@@ -98,7 +98,7 @@ pub(super) async fn compose(args: &request::Export, settings: &Settings) -> Resu
 
 /// The Dockerfile's folder below `DIR/image`, and a definition file that Apptainer builds the same lock from.
 pub(super) async fn apptainer(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
-    let source = below(args, settings).await?;
+    let source = Box::pin(below(args, settings)).await?;
     write_definition(&source)?;
     finish(&source, if source.pushed().is_some() { PUSHED_APPTAINER_README } else { APPTAINER_README })
 }
@@ -111,7 +111,7 @@ pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result
             return slurm_of_file(args, &folder, settings);
         }
     }
-    let source = below(args, settings).await?;
+    let source = Box::pin(below(args, settings)).await?;
     write_definition(&source)?;
     let image = source.pushed().map_or(JobImage::Folder, JobImage::Pushed);
     let text = cluster::slurm(&source.lock, &source.shell, image);
@@ -247,7 +247,7 @@ async fn below(args: &request::Export, settings: &Settings) -> Result<Source, Co
     }
     check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
     let Exported { lock, shell, code, plan, bottom, published } =
-        exported(args, &dir.join(IMAGE_FOLDER), settings).await?;
+        Box::pin(exported(args, &dir.join(IMAGE_FOLDER), settings)).await?;
     Ok(Source { dir, lock, shell, code, image: Image::Built(Box::new(plan), bottom, published) })
 }
 
@@ -298,7 +298,7 @@ pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) ->
     } else {
         check_empty(&image, args.force)?;
         check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
-        let Exported { lock, code, .. } = exported(args, &image, settings).await?;
+        let Exported { lock, code, .. } = Box::pin(exported(args, &image, settings)).await?;
         ignore(&dir)?;
         (lock, code, None)
     };

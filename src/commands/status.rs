@@ -8,6 +8,7 @@ use crate::model::verdict::{ImageState, Proven};
 use crate::model::visible::visible_line;
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::store::Store;
 use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::custom_base::custom_base;
 use crate::workflow::error::CommandError;
@@ -15,6 +16,7 @@ use crate::workflow::gpus;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::named::Named;
 use crate::workflow::own_images::{images_of_lock, is_outside_project, own_images};
+use crate::workflow::project_sources::image_hash;
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
@@ -108,20 +110,22 @@ pub(super) async fn status(settings: &Settings) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// The state of the project's lock, and its hash. Asks neither engine nor network: a base of the user's own is not compared.
+/// The state of the project's lock, and the hash of its image's. Asks neither engine nor network: a base of the user's own is not compared.
 fn lock_of(
     project: &BuildRequest,
     settings: &Settings,
 ) -> Result<(Option<LockState>, Option<String>), CommandError> {
     let path = settings.paths.current_dir.join(project.source.lockfile.clone().unwrap_or_default());
     let Some(lock) = read_lock(&path)? else { return Ok((Some(LockState::Missing), None)) };
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+    let hash = image_hash(&store, project, &lock)?;
     if custom_base(&project.source).is_some() {
-        return Ok((None, Some(lock.hash())));
+        return Ok((None, hash));
     }
     let stack = stack(settings, &project.spec, &project.source, &project.target, None)?;
     debug_assert_eq!(lock_path(settings, &stack, &project.source), path);
     let fits = lock.differences_from(&stack, &project.added).is_empty();
-    Ok((Some(if fits { LockState::UpToDate } else { LockState::OutOfDate }), Some(lock.hash())))
+    Ok((Some(if fits { LockState::UpToDate } else { LockState::OutOfDate }), hash))
 }
 
 /// The command that leads on.

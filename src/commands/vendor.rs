@@ -19,6 +19,7 @@ use crate::workflow::build_request::wanted;
 use crate::workflow::carried_evidence::{VendoredEvidence, vendor_evidence, vendored};
 use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
+use crate::workflow::installed_project::vendor_warning;
 use crate::workflow::listed_names::with_listed;
 use crate::workflow::lock::lock_for;
 use crate::workflow::session::Session;
@@ -61,6 +62,9 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let wanted = with_listed(&wanted, &stack, settings).await?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
+    if let Some(text) = vendor_warning(&wanted) {
+        session.reporter.report(Event::Warning { text });
+    }
     let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     gather(&session, &wanted, &locked).await?;
     let (mut new, mut bytes) = (0, 0);

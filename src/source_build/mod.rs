@@ -15,6 +15,8 @@ mod wheel_cache;
 pub use archive::{release_archive, source_archive};
 pub use build::{Compilation, compile};
 pub use error::SourceError;
-pub use package::{Obstacle, PackageBuild, build_requires, extra_requirements, recipe_sha256};
+pub use package::{
+    Obstacle, PackageBuild, build_requires, extra_requirements, pyproject_requires, recipe_sha256,
+};
 pub use recipe::Recipe;
 pub use wheel_cache::{built_once, cached_wheel};

@@ -225,9 +225,18 @@ pub fn build_requires(archive: &[u8], file: &str) -> Result<Vec<String>, SourceE
         Some("gz" | "tgz") => of_tar(archive),
         _ => return Err(unusable("expected a .tar.gz or .zip".to_owned())),
     };
-    let Some(text) = text.map_err(|error| unusable(error.to_string()))? else { return Ok(by_default()) };
-    let project: Pyproject = toml::from_str(&text)
-        .map_err(|error| unusable(format!("cannot read its pyproject.toml: {}", error.message())))?;
+    match text.map_err(|error| unusable(error.to_string()))? {
+        Some(text) => pyproject_requires(&text, file),
+        None => Ok(by_default()),
+    }
+}
+
+/// Returns the build requirements that the text of a `pyproject.toml` names; `file` is what it belongs to.
+pub fn pyproject_requires(text: &str, file: &str) -> Result<Vec<String>, SourceError> {
+    let project: Pyproject = toml::from_str(text).map_err(|error| SourceError::Distribution {
+        archive: file.to_owned(),
+        detail: format!("cannot read its pyproject.toml: {}", error.message()),
+    })?;
     Ok(project.build_system.map_or_else(by_default, |system| system.requires))
 }
 

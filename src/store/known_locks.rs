@@ -7,6 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::StoreError;
 use super::folders::Store;
+use super::installed_images::newest_installed;
 use super::limits::{LARGEST_LOCK, LARGEST_STATE};
 use super::regular_file::read_regular_text;
 use crate::model::lock::Lock;
@@ -49,11 +50,16 @@ pub(crate) fn known_lock(store: &Store, hash: &str) -> Option<Lock> {
     read(of_image).or_else(|| files(&store.state_dir().join(OF_SPECS)).into_iter().find_map(read))
 }
 
-/// Returns the hashes of the locks in use: those of specs, and those next to a project file now.
+/// Returns the hashes of the locks in use: those of specs, those next to a project file now, and for each of these that of the newest
+/// image that a project is installed in.
 pub(crate) fn in_use(store: &Store) -> BTreeSet<String> {
     let texts = texts_in_use(store);
     let locks = texts.iter().filter_map(|text| Lock::from_toml("a lock", text).ok());
-    locks.map(|lock| lock.hash()).collect()
+    let mut used: BTreeSet<String> = locks.map(|lock| lock.hash()).collect();
+    let newest = newest_installed(store, |image| known_lock(store, image).is_some());
+    let installed: Vec<_> = newest.into_iter().filter(|(lock, _)| used.contains(lock)).collect();
+    used.extend(installed.into_iter().map(|(_, image)| image));
+    used
 }
 
 /// Returns the paths of locks in use that are there and are not read: of another schema, or damaged.

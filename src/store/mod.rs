@@ -9,8 +9,8 @@
 //! CACHE/temp/…              temporary files; old ones are removed when the store is opened
 //! STATE/cache-key           the key of the seals, of this directory alone
 //! STATE/locks/NAME          flock'ed while held; contains the process id of the holder
-//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, pushed-images, evidence-of-images, newest-indexes,
-//!                           projects, reports and trusted-projects
+//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, installed-projects, pushed-images,
+//!                           evidence-of-images, newest-indexes, projects, reports and trusted-projects
 //! STATE/…                   records, written atomically
 //! ```
 
@@ -19,6 +19,7 @@ pub mod caches;
 mod error;
 mod files;
 mod folders;
+pub(crate) mod installed_images;
 pub(crate) mod kept_evidence;
 pub(crate) mod known_locks;
 mod limits;

@@ -9,7 +9,7 @@ use crate::agent;
 use crate::engine::{GpuSelection, ImageBuildRequest, ImageInfo, TemporaryTag};
 use crate::evidence::{Entry, SigningKey};
 use crate::model::given::Receiver;
-use crate::model::image::plan::{BaseSource, BuildPlan, current_name, plan, summarize};
+use crate::model::image::plan::{BaseSource, BuildPlan, current_name, name, plan, summarize};
 use crate::model::lock::Lock;
 use crate::model::request;
 use crate::model::stack::Stack;
@@ -26,7 +26,7 @@ use crate::workflow::build_secrets::secrets;
 use crate::workflow::built::Built;
 use crate::workflow::check::{CheckTarget, ImageOrigin, ProjectSource, check, mounted_project};
 use crate::workflow::check_error::CheckError;
-use crate::workflow::content_digest::digest_of;
+use crate::workflow::content_digest::{content_of, digest_of};
 use crate::workflow::context_files::files;
 use crate::workflow::custom_base::NamedBase;
 use crate::workflow::damaged::{Replaced, Subject};
@@ -36,8 +36,10 @@ use crate::workflow::evidence::{attach, signing_key};
 use crate::workflow::finished_image::finished_image;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
-use crate::workflow::lock::lock_for;
+use crate::workflow::installed_project::with_project;
+use crate::workflow::lock::{LockedBuild, lock_for};
 use crate::workflow::misfits::{BuildMisfits, misfits_of};
+use crate::workflow::project_sources::is_installed;
 use crate::workflow::proven::{reports_of, save_report};
 use crate::workflow::provenance::attach_provenance;
 use crate::workflow::publish_layers::publish_layers;
@@ -74,7 +76,13 @@ pub(crate) async fn build_one(
     let mut locked = Box::pin(lock_for(session, stack, named, wanted)).await?;
     image_records::forget_other_layout(session, &mut locked);
     let misfits = BuildMisfits::told(std::mem::take(&mut locked.misfits));
-    let untagged = tags(&wanted.spec, &args.tags, &locked.lock);
+    // `--dry-run` runs nothing.
+    let project = if args.dry_run {
+        None
+    } else {
+        Box::pin(with_project(session, &locked, wanted, args.no_cache)).await?
+    };
+    let untagged = tags(&wanted.spec, &args.tags, of_image(project.as_ref(), &locked));
     if wanted.keeps_finished
         && let Some(mut built) = Box::pin(finished_image(session, &locked, &untagged)).await?
     {
@@ -90,10 +98,11 @@ pub(crate) async fn build_one(
         return Ok(Done::Built(Box::new(built)));
     }
     let bottom = BaseSource::Image(locked.base.reference.clone());
-    let plan = plan(&locked.lock, files(session, &locked.lock, &locked.base, bottom, wanted).await?);
+    let lock = of_image(project.as_ref(), &locked);
+    let plan = plan(lock, files(session, lock, &locked.base, bottom, wanted).await?);
     seconds.lock = started.elapsed().as_secs_f64();
     if args.dry_run {
-        return Ok(Done::Planned(dry_run_text(&plan, &locked.lock)));
+        return Ok(Done::Planned(dry_run_text(&plan, &locked.lock, is_installed(wanted))));
     }
     check_processor(session, &locked.lock.stack)?;
     check_agent_starts(&locked.base)?;
@@ -106,7 +115,7 @@ pub(crate) async fn build_one(
         let scratch_tag = scratch.name();
         let how = Assembly {
             session,
-            lock: &locked.lock,
+            lock,
             base: &locked.base,
             plan: &plan,
             wanted,
@@ -117,30 +126,32 @@ pub(crate) async fn build_one(
             times: &times,
         };
         let (image, records) = Box::pin(assemble(how)).await?;
+        let records = if project.is_some() { records.without_project() } else { records };
         image_records::compare(session, &mut locked, records)?;
         image
     } else {
         // uv downloads the wheels in the build: what is known is what this machine has.
         misfits.tell(misfits_of(&locked.lock, wanted, &session.store), &locked.lock, &*session.reporter);
-        disk_space::check(session, &locked.lock)?;
+        disk_space::check(session, lock)?;
         let request = ImageBuildRequest {
             no_cache: args.no_cache,
             scratch_tag: scratch.name().to_owned(),
-            ..image_request(session, &locked.lock, &plan, wanted)?
+            ..image_request(session, lock, &plan, wanted)?
         };
-        let subject = Subject { session, lock: &locked.lock, base: &locked.base, wanted };
+        let subject = Subject { session, lock, base: &locked.base, wanted };
         build_image(subject, request).await?
     };
     seconds.build = started.elapsed().as_secs_f64();
     seconds.parts = times.timings();
     // Before the checks: an image that fails is known, too, and `prune` finds it.
-    remember_image(&session.store, &locked.lock)?;
-    remember_built(&session.store, &image.id, &locked.lock.hash())?;
+    let lock = of_image(project.as_ref(), &locked);
+    remember_image(&session.store, lock)?;
+    remember_built(&session.store, &image.id, &lock.hash())?;
 
     let started = Instant::now();
-    let origin = ImageOrigin::Ours { lock: &locked.lock, baked: true };
-    let project = match &wanted.folder {
-        Some(folder) => mounted_project(folder, &wanted.code, &locked.lock, session)?,
+    let origin = ImageOrigin::Ours { lock, baked: true };
+    let source = match &wanted.folder {
+        Some(folder) => mounted_project(folder, &wanted.code, lock, session)?,
         None => ProjectSource::Unused,
     };
     let subject = CheckTarget {
@@ -149,19 +160,19 @@ pub(crate) async fn build_one(
         origin,
         level: wanted.level,
         gpus: &selection,
-        project: &project,
+        project: &source,
     };
     let verdict = check(session, &subject).await?;
     seconds.checks = started.elapsed().as_secs_f64();
     save_report(&session.store, &*session.reporter, &verdict.of_image()).await?;
-    let claim = tag_status(session, &locked.lock, &verdict, args)?;
+    let claim = tag_status(session, lock, &verdict, args)?;
     let claim = status_by_policy(session, &image, claim).await?;
     let mut given = tags_for(&claim, &untagged);
     if args.require_gpu && !claim.is_verified() {
         given.clear();
     }
     if !given.is_empty() {
-        given.extend(moved_tags(&locked.lock, claim.is_verified()));
+        given.extend(moved_tags(lock, claim.is_verified()));
     }
     let (mut pushed, mut attested, mut content) = (Vec::new(), Vec::new(), None);
     let mut undone = None;
@@ -170,7 +181,12 @@ pub(crate) async fn build_one(
     } else {
         let started = Instant::now();
         if wanted.source.locked || args.push {
-            match digest_of(session, &locked, &image.id).await {
+            let digest = match &project {
+                // The lock file records that of the image without the project.
+                Some(_) => content_of(session, &image.id).await.map(|content| content.hex()),
+                None => digest_of(session, &locked, &image.id).await,
+            };
+            match digest {
                 Ok(digest) => content = Some(digest),
                 Err(error) => {
                     if let Some(CheckError::ContentDiffers { .. }) = error.downcast_ref() {
@@ -187,11 +203,11 @@ pub(crate) async fn build_one(
         scratch.remove().await?;
         let started = Instant::now();
         if args.push {
-            warn_of_licences(session, &locked.lock);
+            warn_of_licences(session, lock);
             pushed = push(session, &image.id, &pushable(&given)?).await?;
             if args.attest {
                 let key = signing_key(args.key.as_deref(), session.settings)?;
-                let (target, lock) = ((&*pushed, &image), &locked.lock);
+                let target = (&*pushed, &image);
                 (attested, undone) =
                     match attest_build(session, target, (lock, &verdict.of_image()), &key).await {
                         Ok(attested) => (attested, None),
@@ -206,8 +222,11 @@ pub(crate) async fn build_one(
         seconds.push = started.elapsed().as_secs_f64();
     }
     session.reporter.report(Event::Note { text: seconds.text() });
+    let (name, hash) = (name(lock), lock.hash());
     let built = Built::new(&locked, image, (claim, verdict), given);
     Ok(Done::Built(Box::new(Built {
+        name,
+        lock: hash,
         pushed,
         attested,
         undone,
@@ -217,6 +236,11 @@ pub(crate) async fn build_one(
         seconds,
         ..built
     })))
+}
+
+/// The lock of the image that is built: with the project's own wheel, if it is installed.
+fn of_image<'a>(project: Option<&'a Lock>, locked: &'a LockedBuild) -> &'a Lock {
+    project.unwrap_or(&locked.lock)
 }
 
 /// The tags that move to a project's image from the one before it; none without a project.
@@ -307,13 +331,16 @@ async fn build_image(subject: Subject<'_>, request: ImageBuildRequest) -> Result
 }
 
 /// Layers and context, for `--dry-run`.
-fn dry_run_text(plan: &BuildPlan, lock: &Lock) -> String {
+fn dry_run_text(plan: &BuildPlan, lock: &Lock, installs: bool) -> String {
     let mut text = format!("{}\n\nlayers\n  system\n", plan.image.name);
     for layer in &plan.image.layers {
         text.extend(["  ", &layer.title, "\n"]);
     }
     if !lock.apt.is_empty() {
         text.extend(["  packages of the distribution: ", &summarize(&lock.added.apt), "\n"]);
+    }
+    if installs {
+        text.push_str("  the project itself, built of its sources: the name gets another hash\n");
     }
     for copy in &lock.added.copy {
         text.extend(["  copy ", &copy.from, " to ", &copy.to, "\n"]);

@@ -23,6 +23,7 @@ use crate::workflow::context_files::files;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::error::CommandError;
+use crate::workflow::installed_project::with_project;
 use crate::workflow::listed_names::with_listed;
 use crate::workflow::lock::{LockedBuild, lock_for};
 use crate::workflow::lock_error::LockingError;
@@ -94,7 +95,10 @@ pub(crate) async fn exported(
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let wanted = with_listed(&wanted, &stack, settings).await?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
-    let LockedBuild { lock, base, .. } = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
+    let locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
+    let project = Box::pin(with_project(&session, &locked, &wanted, false)).await?;
+    let LockedBuild { lock, base, .. } = locked;
+    let lock = project.unwrap_or(lock);
     check_processor(&session, &lock.stack)?;
     let bottom = match &base.archive {
         Some(BaseArchive { path, sha256 }) => BaseSource::Archive(CachedFile {

@@ -15,6 +15,7 @@ use crate::workflow::image_error::ImageError;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_bytes, lock_path, read_lock};
 use crate::workflow::own_images::{images_of_lock, listed_images};
+use crate::workflow::project_sources::{image_hash, is_installed};
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 use crate::workflow::verify_target::{local, spec_of};
@@ -89,8 +90,19 @@ pub(crate) fn lock_at_hand(
 async fn of_project(session: &Session<'_>, project: &ProjectOptions) -> Result<NamedImage, CommandError> {
     let (source, target) = (LockOptions::default(), TargetOptions::default());
     let wanted = wanted(None, project, &source, &target, session.settings)?;
-    let file = wanted.source.lockfile.expect("a project has a lock file");
-    of_lock(session, file.as_str()).await
+    let file = wanted.source.lockfile.clone().expect("a project has a lock file");
+    let found = of_lock(session, file.as_str()).await?;
+    if !is_installed(&wanted) {
+        return Ok(found);
+    }
+    // The image of its sources has a lock of its own.
+    let hash = found.lock.iter().filter_map(|lock| image_hash(&session.store, &wanted, lock).transpose());
+    let hash = hash.collect::<Result<Vec<_>, _>>()?.pop();
+    let Some(lock) = hash.and_then(|hash| known_lock(&session.store, &hash)) else {
+        return Ok(NamedImage { image: None, ..found });
+    };
+    let image = images_of_lock(session, &lock.hash()).await?.into_iter().next().map(|named| named.image);
+    Ok(NamedImage { name: crate::model::image::plan::name(&lock), image, lock: Some(lock) })
 }
 
 async fn of_lock(session: &Session<'_>, file: &str) -> Result<NamedImage, CommandError> {

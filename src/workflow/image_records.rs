@@ -48,13 +48,15 @@ pub(crate) fn compare(
     let same_program = is_of_program(records, &agent);
     if records.layout == Some(layout(&locked.lock)) {
         let differences = differences(&records.layers, &found.layers, same_program);
-        let other_config =
-            same_program && records.config.as_ref().is_some_and(|config| *config != found.config);
+        let other = |config: &String| found.config.as_ref().is_some_and(|found| found != config);
+        let other_config = same_program && records.config.as_ref().is_some_and(other);
         if !differences.is_empty() || other_config {
             let file = locked.path.to_string();
-            return Err(ImageError::OtherRecords { file, found: found.config, differences }.into());
+            let found = found.config.unwrap_or_default();
+            return Err(ImageError::OtherRecords { file, found, differences }.into());
         }
-        if same_program && records.config.is_some() {
+        if same_program && (records.config.is_some() || found.config.is_none() && !records.layers.is_empty())
+        {
             return Ok(());
         }
     }
@@ -62,7 +64,7 @@ pub(crate) fn compare(
     lock.records.agent = Some(agent);
     lock.records.matrix.clone_from(matrix);
     lock.records.layout = Some(layout(&lock));
-    lock.records.config = Some(found.config);
+    lock.records.config = found.config;
     lock.records.layers = found.layers;
     if locked.read_only {
         locked.lock = lock;

@@ -13,6 +13,7 @@ use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::named::{Named, named};
+use crate::workflow::project_sources::image_hash;
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
@@ -118,7 +119,10 @@ pub(crate) async fn image_of_project(
     let path = session.settings.paths.current_dir.join(&file);
     let lock = path.strip_prefix(&session.settings.paths.current_dir).unwrap_or(&path).to_string();
     let images = match read_lock(&path)? {
-        Some(lock) => images_of_lock(session, &lock.hash()).await?,
+        Some(lock) => match image_hash(&session.store, wanted, &lock)? {
+            Some(hash) => images_of_lock(session, &hash).await?,
+            None => Vec::new(),
+        },
         None => Vec::new(),
     };
     let image = images.into_iter().find(|named| or_failed || !named.image.tags.is_empty());

@@ -59,7 +59,7 @@ pub(crate) fn declared(
     lock: Option<&Lock>,
     reporter: &dyn Reporter,
 ) -> Result<Option<Editable>, CommandError> {
-    if request.mode == Some(ProjectMode::None) {
+    if matches!(request.mode, Some(ProjectMode::Install | ProjectMode::None)) {
         return Ok(None);
     }
     let note = |text: String| reporter.report(Event::Note { text });

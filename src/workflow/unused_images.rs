@@ -109,6 +109,40 @@ pub(crate) fn lock_of(image: &ImageInfo) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::lock::{LockedWheel, sample};
+    use crate::store::installed_images::remember_installed;
+    use crate::store::known_locks::{OF_SPECS, remember_image};
+
+    #[test]
+    fn newest_image_of_an_installed_project_is_in_use_as_long_as_its_lock_file_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = camino::Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let lock = sample::lock();
+        let build = |sources: &str, version: &str, second: i64| {
+            let wheel = LockedWheel { version: version.to_owned(), ..lock.wheels[0].clone() };
+            let image = lock.with_project(wheel);
+            let time = jiff::Timestamp::from_second(second).expect("a time");
+            remember_installed(&store, (&lock.hash(), sources), &image.hash(), time).expect("written");
+            remember_image(&store, &image).expect("written");
+            image.hash()
+        };
+        let (old, new) = (build("a", "1", 1), build("b", "2", 2));
+        let image = |lock: &str| ImageInfo {
+            id: lock.to_owned(),
+            labels: [(LOCK_LABEL.to_owned(), lock.to_owned())].into(),
+            tags: vec!["x:1".to_owned()],
+            ..ImageInfo::default()
+        };
+        let all = [image(&old), image(&new)];
+        let used =
+            || all.each_ref().map(|image| is_in_use(&store, image, &all, &in_use(&store)).expect("read"));
+        assert_eq!(used(), [false, false], "no lock file is in use");
+        store.write_state(&format!("{OF_SPECS}/x.lock"), lock.to_toml().as_bytes()).expect("written");
+        assert_eq!(used(), [false, true]);
+        build("a", "1", 3);
+        assert_eq!(used(), [true, false], "the older sources are built again");
+    }
 
     #[test]
     fn image_whose_tags_went_to_a_later_one_of_its_lock_is_not_in_use() {

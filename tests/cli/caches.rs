@@ -7,8 +7,9 @@ use envforge::store::caches::CACHES;
 use crate::strangers::sources;
 
 /// Files that write records of what happened, which answer no question of another project, and why.
-const NO_CACHES: [(&str, &str); 8] = [
+const NO_CACHES: [(&str, &str); 9] = [
     ("src/store/built_images.rs", "which images were built here; the content digest of one is a cache"),
+    ("src/store/installed_images.rs", "which lock an installed project's image is built from"),
     ("src/store/kept_evidence.rs", "what others signed of an image, believed only by its signatures"),
     ("src/store/known_locks.rs", "which lock files are in use"),
     ("src/store/old_byte_code.rs", "that images were named"),

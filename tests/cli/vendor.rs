@@ -172,6 +172,17 @@ fn complete_directory_has_no_findings() {
 }
 
 #[test]
+fn project_that_is_installed_is_not_built_from_a_directory() {
+    let scene = Scene::new();
+    let says = "`build --offline` cannot build this project's image";
+    assert!(!scene.vendor().contains(says));
+    std::fs::write(scene.program.path("envforge.toml"), format!("{TOML}project = 'install'\n"))
+        .expect("ours");
+    assert!(scene.vendor().contains(says));
+    scene.assert_refused(&["`project = \"install\"` needs the package index", "without --offline"]);
+}
+
+#[test]
 fn changed_byte_is_reported_and_blocks_the_build() {
     let scene = Scene::filled();
     let path = scene.file(&one().bytes);

@@ -166,3 +166,83 @@ fn checks_of_a_project_see_its_source_read_only_and_are_no_fact_of_the_image() {
     assert_eq!(last.code, 0, "{}{}", last.stdout, last.stderr);
     assert!(check(&report(&last.stdout)).is_none(), "{}", last.stdout);
 }
+
+/// A pyproject.toml that a build needs nothing else for.
+fn fixed() -> String {
+    PYPROJECT
+        .replace("dynamic = ['version']", "version = '1.5'")
+        .replace("python = 'seen_code.cli:main'\n", "")
+}
+
+/// The same project without traps, installed in its image.
+fn installed(shells: &Shells) {
+    project(
+        shells,
+        "project = \"install\"\n[verify]\nchecks = [{ name = \"own\", command = \"cd / && python -c 'import seen_code'\" }]\n",
+    );
+    for (name, _) in TRAPS {
+        std::fs::remove_file(shells.project().join(name)).expect("ours");
+    }
+    write(&shells.project(), &[("pyproject.toml", &fixed()), (".gitignore", "/data\n"), ("data/large", "x")]);
+    let git = |words: &[&str]| {
+        let done = std::process::Command::new("git").arg("-C").arg(shells.project()).args(words).output();
+        assert!(done.expect("git runs").status.success(), "git {words:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "--all"]);
+}
+
+#[test]
+#[ignore = "needs docker"]
+fn installed_project_is_a_layer_of_its_image_and_not_of_its_lock() {
+    let shells = Shells::without_image();
+    installed(&shells);
+    let build = |more: &[&str]| -> serde_json::Value {
+        let run = shells.run(&[&["build", "--json"], more].concat());
+        assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+        serde_json::from_str(&run.stdout).expect("JSON")
+    };
+    let lock = || std::fs::read_to_string(shells.project().join("envforge.lock")).expect("a lock");
+    let first = build(&[]);
+    let locked = lock();
+    assert!(!locked.contains("seen_code-1.5"), "the lock file has the project's wheel");
+    let layers = crate::engine::docker(&[
+        "inspect",
+        "-f",
+        "{{index .Config.Labels \"io.envforge.layers\"}}",
+        first["image"].as_str().expect("an id"),
+    ]);
+    assert!(layers.ends_with("project,files") || layers.ends_with("project,project,files"), "{layers}");
+    // The mounted source is not what is imported.
+    let run = |words: &[&str]| shells.run(&[&["run"], words].concat());
+    let shown = run(&["python", "-c", "import seen_code; print(seen_code.__file__, seen_code.VALUE)"]);
+    assert!(
+        shown.stdout.starts_with("/opt/env/lib/") && shown.stdout.ends_with(" 41\n"),
+        "{}{}",
+        shown.stdout,
+        shown.stderr
+    );
+    let script = run(&["seen-train", "x"]);
+    assert_eq!((script.code, script.stdout.as_str()), (3, "trained 41 x\n"), "{}", script.stderr);
+
+    // The same sources are the same image, by either builder; others have another name and the same other layers.
+    let same = build(&["--locked", "--builder", "dockerfile"]);
+    assert_eq!((&same["name"], &same["content"]), (&first["name"], &build(&["--locked"])["content"]));
+    write(&shells.project(), &[("src/seen_code/__init__.py", "VALUE = 42\n"), ("data/large", "y")]);
+    let other = build(&["--locked"]);
+    assert_ne!(other["name"], first["name"]);
+    assert_eq!(lock(), locked, "--locked writes nothing");
+    assert!(run(&["python", "-c", "import seen_code; print(seen_code.VALUE)"]).stdout.ends_with("42\n"));
+
+    // A module that would hide one of the image.
+    let both = fixed()
+        + "[tool.setuptools]\npy-modules = ['torch']\npackages = ['seen_code']\npackage-dir = { '' = 'src' }\n";
+    write(&shells.project(), &[("src/torch.py", "x = 1\n"), ("pyproject.toml", &both)]);
+    drop(std::process::Command::new("git").arg("-C").arg(shells.project()).args(["add", "--all"]).output());
+    let refused = shells.run(&["build"]);
+    assert_eq!(refused.code, 1, "{}{}", refused.stdout, refused.stderr);
+    assert!(refused.stderr.contains("`torch.py`: `import torch` is `torch 2.7"), "{}", refused.stderr);
+    for built in [&first, &other] {
+        crate::engine::docker(&["rmi", "-f", built["image"].as_str().expect("an id")]);
+    }
+}

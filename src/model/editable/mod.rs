@@ -4,6 +4,7 @@
 //! nothing of the project, asks the project's directory by [`ProjectTree`]. What a pyproject.toml says is a stranger's: a path
 //! outside the project, a name with a line break and a script that names no function are left out, with the reason.
 
+mod buildable;
 mod compiled;
 mod dist_info;
 mod entry_points;
@@ -16,6 +17,7 @@ mod reader;
 mod tests;
 mod variables;
 
+pub use buildable::{BuildableProject, NotBuildable, buildable};
 pub use files::{EditableFile, SITE};
 pub use project::{Editable, ImagePackages, PYPROJECT, editable};
 pub use project_tree::{PathKind, ProjectTree};

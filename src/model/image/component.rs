@@ -21,6 +21,8 @@ pub enum ComponentKind {
     Apt,
     /// Python packages of the user.
     User,
+    /// The project itself.
+    Project,
     /// Entrypoint, wrappers, constraints and agent.
     Files,
     /// Files of the project.
@@ -30,7 +32,7 @@ pub enum ComponentKind {
 }
 
 /// Every component with its id in labels and its name in reports.
-const NAMES: [(ComponentKind, &str, &str); 12] = [
+const NAMES: [(ComponentKind, &str, &str); 13] = [
     (ComponentKind::System, "system", "system"),
     (ComponentKind::Environment, "environment", "environment"),
     (ComponentKind::Cuda, "cuda", "CUDA libraries"),
@@ -40,6 +42,7 @@ const NAMES: [(ComponentKind, &str, &str); 12] = [
     (ComponentKind::WorkDir, "workdir", "working folder"),
     (ComponentKind::Apt, "apt", "added distribution packages"),
     (ComponentKind::User, "user", "added Python packages"),
+    (ComponentKind::Project, "project", "the project itself"),
     (ComponentKind::Files, "files", "envforge's own"),
     (ComponentKind::Copy, "copy", "copied files"),
     (ComponentKind::Run, "run", "run step"),

@@ -28,6 +28,7 @@ fn component(line: &str) -> Option<ComponentKind> {
         _ if holds("wheels.sh wheels/framework") => ComponentKind::Framework,
         _ if holds("wheels.sh wheels/stack") => ComponentKind::Stack,
         _ if holds("wheels.sh wheels/user") => ComponentKind::User,
+        _ if holds("wheels.sh wheels/project") => ComponentKind::Project,
         _ if holds("system.sh more") => ComponentKind::Apt,
         _ if holds("system.sh") => ComponentKind::System,
         _ if holds("toolkit.py") => ComponentKind::Toolkit,

@@ -9,7 +9,8 @@ use crate::model::lock::{IndexKind, Lock, LockedWheel, WheelLayer};
 
 /// The wheel layers that have wheels, lowest first, each with its requirement files.
 pub(super) fn layers(lock: &Lock) -> Vec<(LayerPlan, Vec<ContextEntry>)> {
-    let all = [WheelLayer::Cuda, WheelLayer::Framework, WheelLayer::Stack, WheelLayer::User];
+    let all =
+        [WheelLayer::Cuda, WheelLayer::Framework, WheelLayer::Stack, WheelLayer::User, WheelLayer::Project];
     all.into_iter().filter_map(|layer| one_layer(lock, layer)).collect()
 }
 
@@ -30,6 +31,7 @@ fn one_layer(lock: &Lock, layer: WheelLayer) -> Option<(LayerPlan, Vec<ContextEn
         WheelLayer::User => {
             (ComponentKind::User, "user", format!("requested packages: {}", summarize(&lock.added.python)))
         }
+        WheelLayer::Project => (ComponentKind::Project, "project", "the project itself".to_owned()),
     };
     let mut entries = Vec::new();
     let mut count = 0;
@@ -45,7 +47,7 @@ fn one_layer(lock: &Lock, layer: WheelLayer) -> Option<(LayerPlan, Vec<ContextEn
     let plural = if count == 1 { "wheel" } else { "wheels" };
     let title = format!("{what}, {count} {plural}.");
     let local = lock.local_wheels().any(|wheel| wheel.layer == layer);
-    let user = layer == WheelLayer::User;
+    let user = layer >= WheelLayer::User;
     (count > 0).then_some((LayerPlan { title, files, user, local, kind }, entries))
 }
 

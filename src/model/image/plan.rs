@@ -19,7 +19,7 @@ use crate::model::image::layers::layers;
 use crate::model::image::login_profile::{LOGIN_PROFILE, login_profile};
 use crate::model::image::render::render;
 use crate::model::image::toolkit::toolkit_step;
-use crate::model::lock::{Lock, LockedDeb};
+use crate::model::lock::{Lock, LockedDeb, WheelLayer};
 
 pub use crate::model::image::context_files::{BaseSource, CachedFile, ContextFiles};
 pub use crate::model::image::description::BuildPlan;
@@ -185,7 +185,8 @@ fn steps() -> Vec<ContextEntry> {
 /// The files that are copied onto the image's root.
 fn image_files(lock: &Lock) -> Vec<ContextEntry> {
     let (mut constraints, mut names) = (String::new(), String::new());
-    for wheel in &lock.wheels {
+    // The project itself pins nothing: its own files are the same in an image without it.
+    for wheel in lock.wheels.iter().filter(|wheel| wheel.layer != WheelLayer::Project) {
         let _ = writeln!(constraints, "{}=={}", wheel.name, wheel.version);
         let _ = writeln!(names, "{}", wheel.name);
     }
@@ -219,7 +220,7 @@ mod tests {
     use crate::model::image::labels::LAYERS_LABEL;
     use crate::model::lock::{
         BaseProvider, IndexKind, LockMetadata, LockedBase, LockedCheck, LockedCopy, LockedRun, LockedTool,
-        LockedWheel, SCHEMA, UserAdditions, WheelLayer,
+        LockedWheel, SCHEMA, UserAdditions,
     };
     use crate::model::resolve::{ResolveOptions, resolve};
     use crate::model::stack::Stack;

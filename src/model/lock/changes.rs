@@ -137,6 +137,7 @@ pub fn layer_name(layer: WheelLayer) -> &'static str {
         WheelLayer::Framework => "framework",
         WheelLayer::Stack => "stack",
         WheelLayer::User => "user",
+        WheelLayer::Project => "project",
     }
 }
 

@@ -103,6 +103,8 @@ pub enum WheelLayer {
     Stack,
     /// Packages of the user.
     User,
+    /// The project itself. No lock file has it: it is added to the lock of an image for its build.
+    Project,
 }
 
 /// The base, pinned: exactly one of `digest` and `packages` is given.
@@ -325,10 +327,20 @@ impl Lock {
     #[must_use]
     pub fn without_user_layers(&self) -> Self {
         let mut below = self.clone();
-        below.wheels.retain(|wheel| wheel.layer != WheelLayer::User);
+        below.wheels.retain(|wheel| wheel.layer < WheelLayer::User);
         below.sources.clear();
         below.added = UserAdditions { apt: self.added.apt.clone(), ..UserAdditions::default() };
         below
+    }
+
+    /// Returns the lock of the image that has the project's own wheel, too. What is recorded of the image without it counts for its
+    /// other layers only.
+    #[must_use]
+    pub fn with_project(&self, wheel: LockedWheel) -> Self {
+        let mut lock = self.clone();
+        lock.wheels.push(LockedWheel { index: IndexKind::Local, layer: WheelLayer::Project, ..wheel });
+        (lock.records.content, lock.records.config) = (None, None);
+        lock
     }
 
     /// Returns the lock without its records, to compare the deciding part.

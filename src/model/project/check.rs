@@ -6,7 +6,9 @@ use std::ops::Range;
 use camino::Utf8Path;
 
 use super::error::{Place, Problem};
-use super::file::{AllowSourceEntry, CopyEntry, Environment, IndexEntry, ProjectFile, PythonEntry, RunStep};
+use super::file::{
+    AllowSourceEntry, CopyEntry, Environment, IndexEntry, ProjectFile, ProjectMode, PythonEntry, RunStep,
+};
 use super::merge::merged;
 use super::names::{is_apt_name, is_name, is_variable};
 use super::requirement::{bare_name, requirement_name};
@@ -139,13 +141,13 @@ impl Found<'_> {
     }
 
     fn project_mode(&mut self, mode: &SpannedValue<String>) {
-        let hint = match mode.as_str() {
-            "editable" | "none" => return,
-            // Other tools know it.
-            "install" => Some("use `editable`: the source is mounted, and `copy` puts files into the image"),
-            _ => None,
-        };
-        self.at(mode, format!("invalid value `{}` (expected one of editable, none)", **mode), hint);
+        if ProjectMode::parse(mode).is_none() {
+            self.at(
+                mode,
+                format!("invalid value `{}` (expected one of editable, install, none)", **mode),
+                None,
+            );
+        }
     }
 
     fn packages(&mut self, environment: &Environment) {
@@ -337,23 +339,18 @@ mod tests {
     #[test]
     fn way_of_the_projects_code_is_one_that_exists() {
         let of = |word: &str| format!("schema = 1\nspec = 'pytorch-cuda'\nproject = '{word}'\n");
-        for word in ["editable", "none"] {
+        for word in ["editable", "install", "none"] {
             let file = ProjectFile::parse("envforge.toml", &of(word)).expect(word);
             assert_eq!(file.default.project.as_ref().map(|mode| mode.as_str()), Some(word));
         }
-        let install = ProjectFile::parse("envforge.toml", &of("install")).expect_err("not there");
-        let shown = install.to_string();
+        let other = ProjectFile::parse("envforge.toml", &of("wheel")).expect_err("unknown");
+        let shown = other.to_string();
         assert!(
-            shown.contains("line 3, column 11: invalid value `install` (expected one of editable, none)"),
+            shown.contains(
+                "line 3, column 11: invalid value `wheel` (expected one of editable, install, none)"
+            ),
             "{shown}"
         );
-        assert!(
-            install.hints()[0].starts_with("use `editable`: the source is mounted"),
-            "{:?}",
-            install.hints()
-        );
-        let other = ProjectFile::parse("envforge.toml", &of("wheel")).expect_err("unknown");
-        assert_eq!(other.hints(), [] as [&str; 0]);
         let text = "schema = 1\nspec = 'pytorch-cuda'\nproject = 'editable'\n[environments.prod]\nproject = 'none'\n";
         let file = ProjectFile::parse("envforge.toml", text).expect("reads");
         let prod = file.environment("envforge.toml", Some("prod")).expect("there");

@@ -63,8 +63,9 @@ pub struct Environment {
     pub flavour: Option<SpannedValue<Flavour>>,
     /// The base image, instead of the default choice: `debian:13`.
     pub base: Option<String>,
-    /// How containers import the project's own code: `editable` (from the mounted source, without a build) or `none`. Default:
-    /// `editable` where the pyproject.toml next to this file declares a project. The image does not contain it.
+    /// How containers import the project's own code: `editable` (from the mounted source, without a build; the image does not contain
+    /// it), `install` (its wheel is built and part of the image) or `none`. Default: `editable` where the pyproject.toml next to this
+    /// file declares a project.
     #[schemars(with = "Option<ProjectMode>")]
     pub project: Option<SpannedValue<String>>,
     /// The machine that will run the image. Default: the current machine.
@@ -91,6 +92,8 @@ pub struct Environment {
 pub enum ProjectMode {
     /// From the mounted source, behind the packages of the image.
     Editable,
+    /// Installed in the image, as a wheel that is built of the sources.
+    Install,
     /// Only as Python finds it by itself.
     None,
 }
@@ -100,6 +103,7 @@ impl ProjectMode {
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "editable" => Some(Self::Editable),
+            "install" => Some(Self::Install),
             "none" => Some(Self::None),
             _ => None,
         }

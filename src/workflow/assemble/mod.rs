@@ -44,7 +44,7 @@ use crate::container_layers::{Tools, check_environment};
 use crate::engine::{EngineError, ImageInfo, ImageLayer, LayeredImage, TemporaryTag};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::config::{MadeLayer, config};
-use crate::model::lock::LayerRecord;
+use crate::model::lock::{LayerRecord, WheelLayer};
 use crate::model::sha256::sha256_hex;
 use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::files::{copied_files, own_files};
@@ -154,6 +154,9 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         line.send_each(wheels.group(ComponentKind::Stack).await?).await;
         line.send_each(apt_later).await;
         line.send_each(wheels.group(ComponentKind::User).await?).await;
+        if lock.wheels.iter().any(|wheel| wheel.layer == WheelLayer::Project) {
+            line.send_each(wheels.group(ComponentKind::Project).await?).await;
+        }
         let own = own_files(plan, &system.directories)?;
         line.send(Made::of_files(session, ComponentKind::Files, "envforge's own files", own).await?).await;
         if let Some(copies) = copied_files(plan, &system.directories)? {
@@ -179,7 +182,7 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
     let config = format!("sha256:{}", sha256_hex(config_text.as_bytes()));
     let recipe = base_recipe(&base, locked.archive.as_ref()).into_iter().chain(made.iter().map(Made::recipe));
     Recipe::new(config_text, locked.reference.clone(), recipe.collect()).keep(&session.store, &image.id)?;
-    Ok((image, ImageRecords { config, layers }))
+    Ok((image, ImageRecords { config: Some(config), layers }))
 }
 
 /// Whether an image has exactly the layers of its base and those made above it, in their order.

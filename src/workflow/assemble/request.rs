@@ -1,6 +1,7 @@
 //! An image that is to be put together, and what came of it.
 
 use crate::base::Base;
+use crate::model::image::component::ComponentKind;
 use crate::model::image::plan::BuildPlan;
 use crate::model::lock::{LayerRecord, Lock};
 use crate::workflow::assemble::finished::FinishedLayers;
@@ -46,8 +47,40 @@ pub(crate) struct Assembly<'a> {
 
 /// The digests of an image that was put together here.
 pub(crate) struct ImageRecords {
-    /// Digest of its configuration: `sha256:…`.
-    pub(crate) config: String,
+    /// Digest of its configuration: `sha256:…`; `None`: it is another one than the lock's.
+    pub(crate) config: Option<String>,
     /// Its layers above the base, lowest first.
     pub(crate) layers: Vec<LayerRecord>,
+}
+
+impl ImageRecords {
+    /// Those of the layers that the image without the project has, too.
+    #[must_use]
+    pub(crate) fn without_project(mut self) -> Self {
+        self.layers.retain(|layer| layer.component != ComponentKind::Project.id());
+        self.config = None;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_without_the_project_are_those_of_all_other_layers() {
+        let record = |kind: ComponentKind| LayerRecord {
+            component: kind.id().to_owned(),
+            diff_id: format!("sha256:{}", "1".repeat(64)),
+            size: None,
+            digest: None,
+            compressed_size: None,
+        };
+        let layers =
+            [ComponentKind::User, ComponentKind::Project, ComponentKind::Project, ComponentKind::Files];
+        let records = ImageRecords { config: Some("c".to_owned()), layers: layers.map(record).to_vec() };
+        let records = records.without_project();
+        let left: Vec<_> = records.layers.iter().map(|layer| layer.component.as_str()).collect();
+        assert_eq!((left, records.config), (vec!["user", "files"], None));
+    }
 }

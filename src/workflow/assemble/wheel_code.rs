@@ -30,10 +30,13 @@ impl WheelLayers<'_> {
         let _running = self.times.start(Part::ByteCode);
         let title = format!("byte code of {}", kind.name());
         let key = self.code_key(wheels);
+        // A project's own code goes to nobody else.
+        let is_shared = kind != ComponentKind::Project;
         let code = if let Ok(code) = self.kept_code(wheels, self.tools.no_cache) {
             code
         } else {
-            if !self.tools.no_cache
+            if is_shared
+                && !self.tools.no_cache
                 && let Some(layers) =
                     self.finished.find(SharedStep::ByteCode { kind, below }, &key, &title).await?
             {
@@ -47,9 +50,12 @@ impl WheelLayers<'_> {
             .into_iter()
             .map(|(at, made)| Ok((self.conflicts.left_out(&self.lock.wheels[at].name), made)));
         let Some(plan) = byte_code_layer(all)? else {
+            if !is_shared {
+                return Ok(None);
+            }
             return self.finished.made(&key, &title, &[]).map(|()| None);
         };
-        if self.finished.collects() {
+        if is_shared && self.finished.collects() {
             let store = self.session.store.clone();
             let layer = blocking(move || keep_plan(&store, &plan)).await??;
             self.finished.made(&key, &title, std::slice::from_ref(&layer))?;
@@ -60,7 +66,9 @@ impl WheelLayers<'_> {
         let source = LayerSource::ByteCode { python: python.clone(), wheels: wheels.clone() };
         let content = Arc::new(KeptCode { store, python, wheels });
         let made = Made::of_byte_code((kind, &title), plan, (content, source)).await?;
-        self.finished.compare(&key, &title, std::slice::from_ref(&made.layer.diff_id))?;
+        if is_shared {
+            self.finished.compare(&key, &title, std::slice::from_ref(&made.layer.diff_id))?;
+        }
         Ok(Some(made))
     }
 

@@ -224,6 +224,7 @@ fn report(
 ) -> Result<(), AssembleError> {
     let layer = |name: &str| lock.wheels.iter().find(|wheel| wheel.name == name).map(|wheel| wheel.layer);
     let is_protected = |name: &str| matches!(layer(name), Some(WheelLayer::Cuda | WheelLayer::Framework));
+    let is_project = |name: &str| layer(name) == Some(WheelLayer::Project);
     let line = |conflict: &Conflict| {
         let Conflict { path, loser, winner } = conflict;
         format!("`{winner}` replaces /{path} of `{loser}`")
@@ -234,6 +235,15 @@ fn report(
         .filter(|conflict| is_protected(&conflict.loser) && !is_protected(&conflict.winner))
         .map(line)
         .collect();
+    let of_project: Vec<String> = conflicts
+        .all()
+        .iter()
+        .filter(|conflict| is_project(&conflict.loser) || is_project(&conflict.winner))
+        .map(line)
+        .collect();
+    if !of_project.is_empty() {
+        return Err(AssembleError::OfProject { reasons: of_project });
+    }
     if !reasons.is_empty() {
         return Err(AssembleError::Replaces { reasons });
     }
@@ -259,6 +269,7 @@ fn component(layer: WheelLayer) -> ComponentKind {
         WheelLayer::Framework => ComponentKind::Framework,
         WheelLayer::Stack => ComponentKind::Stack,
         WheelLayer::User => ComponentKind::User,
+        WheelLayer::Project => ComponentKind::Project,
     }
 }
 

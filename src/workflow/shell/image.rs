@@ -14,6 +14,7 @@ use crate::workflow::listed_names::with_listed;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::named::Named;
 use crate::workflow::own_images::image_of_lock;
+use crate::workflow::project_sources::image_hash;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 use crate::workflow::verify_target::found;
@@ -63,7 +64,8 @@ pub(crate) async fn project_image(
     let path = lock_path(session.settings, &stack, &wanted.source);
     let mut text = format!("the image of {path} is not on this engine yet: building it first");
     if let Some(lock) = read_lock(&path)?
-        && let Some(named) = image_of_lock(session, &lock.hash()).await?
+        && let Some(hash) = image_hash(&session.store, wanted, &lock)?
+        && let Some(named) = image_of_lock(session, &hash).await?
     {
         let differences = lock.differences_from(&stack, &wanted.added);
         let Some(first) = differences.first() else { return Ok(named) };
@@ -82,7 +84,10 @@ pub(crate) async fn project_image(
     session.reporter.report(Event::Note { text });
     build(session, wanted, stack, named.as_ref()).await?;
     let image = match read_lock(&path)? {
-        Some(lock) => image_of_lock(session, &lock.hash()).await?,
+        Some(lock) => match image_hash(&session.store, wanted, &lock)? {
+            Some(hash) => image_of_lock(session, &hash).await?,
+            None => None,
+        },
         None => None,
     };
     let not_there =

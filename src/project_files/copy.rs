@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use super::{LEFT_OUT, is_lock};
 use crate::failure::{Exit, Failure};
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::lock::{LockedCopy, context_name};
@@ -15,8 +16,6 @@ use crate::store::read_regular;
 
 /// More than a project's configuration: larger things are mounted.
 const LIMIT: u64 = 1 << 30;
-/// Names excluded from every copy: caches of tools.
-const LEFT_OUT: [&str; 5] = [".git", "__pycache__", ".ipynb_checkpoints", ".mypy_cache", ".ruff_cache"];
 
 /// Why files cannot be copied.
 #[derive(Debug, thiserror::Error)]
@@ -131,12 +130,6 @@ pub fn collect_copy(
     }
     let locked = LockedCopy { from: wish.from.clone(), to: wish.to.clone(), folder, sha256: hash.finish() };
     Ok((locked, entries))
-}
-
-/// Whether a file is a lock file, which cannot be part of the files it lists.
-fn is_lock(name: &str) -> bool {
-    let mut parts = name.split('.');
-    parts.next() == Some("envforge") && parts.next_back() == Some("lock")
 }
 
 struct Walk<'a> {
