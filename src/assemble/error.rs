@@ -52,6 +52,15 @@ pub enum AssembleError {
         /// Every file, with both.
         reasons: Vec<String>,
     },
+    /// A module of the project hides that of a package, or the other way round.
+    #[error(
+        "the project and packages of the image have different modules of the same name:{}",
+        lines(reasons)
+    )]
+    HiddenModules {
+        /// Every name, with both files.
+        reasons: Vec<String>,
+    },
     /// The entries of a layer do not go together.
     #[error("cannot assemble a layer:{}", lines(reasons))]
     Layer {
@@ -109,6 +118,7 @@ impl Failure for AssembleError {
             | Self::FileAndFolder { .. }
             | Self::Replaces { .. }
             | Self::OfProject { .. }
+            | Self::HiddenModules { .. }
             | Self::Layer { .. } => Exit::No,
         }
     }
@@ -124,7 +134,9 @@ impl Failure for AssembleError {
             }
             Self::FileAndFolder { .. } => vec!["remove one of the two packages".to_owned()],
             Self::Replaces { .. } => vec!["remove the package, or lock another version of it".to_owned()],
-            Self::OfProject { .. } => vec!["rename the project's modules and programs".to_owned()],
+            Self::HiddenModules { .. } | Self::OfProject { .. } => {
+                vec!["rename the project's modules and programs".to_owned()]
+            }
             Self::Gone { .. } => {
                 vec!["end what removes files of the cache, then run the same command again".to_owned()]
             }

@@ -18,7 +18,7 @@ use crate::model::request;
 use crate::model::visible::visible_line;
 use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
-use crate::store::write_atomically;
+use crate::store::{Store, write_atomically};
 use crate::workflow::build_request::wanted;
 use crate::workflow::check_container::agent_call;
 use crate::workflow::cluster_folder::ClusterFolder;
@@ -28,6 +28,7 @@ use crate::workflow::export_context::{
     exported, pushed, requested_lock, write_code,
 };
 use crate::workflow::export_file::check_target;
+use crate::workflow::project_sources::built_hash;
 
 const APPTAINER_README: &str = "\
 Build it in this directory, as root or with `--fakeroot`: `apptainer build image.sif image.def`.
@@ -128,7 +129,9 @@ fn slurm_of_file(
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
     let RequestedLock { wanted, lock } = requested_lock(args, settings)?;
-    let file = folder.file(&lock.hash());
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+    let hash = built_hash(&store, &wanted, &lock)?;
+    let file = folder.file(&hash);
     let (runtime, call) = (folder.runtime, folder.runtime.kind().call());
     let text = cluster::slurm(&lock, &wanted.shell, JobImage::File(runtime, &file));
     let readme = format!(
@@ -139,7 +142,7 @@ fn slurm_of_file(
     );
     write_atomically(&dir.join("job.sbatch"), text.as_bytes())?;
     write_atomically(&dir.join("README.md"), readme.as_bytes())?;
-    write_atomically(&dir.join(MARK), format!("{}\n", lock.hash()).as_bytes())?;
+    write_atomically(&dir.join(MARK), format!("{hash}\n").as_bytes())?;
     if !file.is_file() {
         let text = format!("{file} does not exist yet: run `envforge {call}`");
         reporter(settings.output).report(Event::Note { text });

@@ -18,10 +18,11 @@ use crate::workflow::cluster_folder::{ClusterError, ClusterFolder};
 use crate::workflow::error::CommandError;
 use crate::workflow::export_file::{ImageFile, check_target, recipe_of_image, recipe_of_lock, write_file};
 use crate::workflow::image_error::ImageError;
-use crate::workflow::image_info::{NamedImage, described, lock_at_hand};
+use crate::workflow::image_info::{NamedImage, described, image_lock_at_hand};
 use crate::workflow::image_parts::bring_base;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::read_lock;
+use crate::workflow::project_sources::built_hash;
 use crate::workflow::proven::reports_of;
 use crate::workflow::session::Session;
 
@@ -88,9 +89,11 @@ fn of_cluster(
         return Err(ClusterError::OtherKind { kind, runtime: cluster.runtime }.into());
     }
     cluster.check()?;
-    let file = settings.paths.current_dir.join(wanted.source.lockfile.expect("a project has a lock file"));
+    let file =
+        settings.paths.current_dir.join(wanted.source.lockfile.as_ref().expect("a project has a lock file"));
     let lock = read_lock(&file)?.ok_or_else(|| LockingError::Missing { file: file.to_string() })?;
-    Ok(cluster.file(&lock.hash()))
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+    Ok(cluster.file(&built_hash(&store, &wanted, &lock)?))
 }
 
 /// The size of a file; `None`: it is missing, or something else is there.
@@ -176,7 +179,7 @@ fn at_hand(
 ) -> Result<Found, CommandError> {
     let name = args.image.as_deref();
     let is_file = name.is_none_or(|name| settings.paths.current_dir.join(name).exists());
-    let lock = match lock_at_hand(settings, name, &args.project) {
+    let lock = match image_lock_at_hand(settings, parts.0, name, &args.project) {
         // A name that is no spec names an image of the engine.
         Err(_) if !is_file => None,
         lock => lock?,

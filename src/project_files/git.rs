@@ -1,4 +1,5 @@
-//! The files of a directory as the program git lists them. Nothing of the directory runs: its configuration may name programs.
+//! The files of a directory as the program git lists them. Nothing of the directory runs: its configuration may name programs, and git
+//! would start one to fetch an object that a partial clone lacks.
 #![expect(clippy::disallowed_methods, reason = "edge: runs git")]
 
 use std::collections::BTreeMap;
@@ -7,6 +8,18 @@ use std::process::{Command, Output, Stdio};
 use camino::Utf8Path;
 
 use super::sources_error::SourcesError;
+
+/// Variables of the caller's repository, if a hook of it runs this.
+const OF_ANOTHER_REPOSITORY: [&str; 8] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_WORK_TREE",
+];
 
 /// What git has at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +84,15 @@ pub(super) fn not_ignored(folder: &Utf8Path) -> Result<Option<Vec<String>>, Sour
 /// Runs git in a directory; `None`: there is no git.
 fn git(folder: &Utf8Path, arguments: &[&str]) -> Result<Option<Output>, SourcesError> {
     let mut command = Command::new("git");
-    command.arg("-C").arg(folder).args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
-    // Of the caller's repository, if a hook of it runs this.
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
+    command.arg("-C").arg(folder);
+    for setting in ["core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit"] {
+        command.args(["-c", setting]);
+    }
+    for name in OF_ANOTHER_REPOSITORY {
         command.env_remove(name);
     }
+    // Before git 2.45 the first is unknown; the second forbids every way to another repository.
+    command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
     command.args(arguments).env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").stdin(Stdio::null());
     match command.output() {
         Ok(output) => Ok(Some(output)),

@@ -205,3 +205,66 @@ fn programs_of_a_repository_do_not_run() {
     project.sources().expect("sources");
     assert!(!ran.exists(), "the program of core.fsmonitor ran");
 }
+
+/// Lets git believe that missing objects are elsewhere, where a program of the project would fetch them.
+fn promise(project: &Project) -> Utf8PathBuf {
+    let ran = project.path("../ran");
+    for [name, value] in [
+        ["core.repositoryformatversion", "1"],
+        ["extensions.partialClone", "origin"],
+        ["remote.origin.promisor", "true"],
+        ["remote.origin.url", "ssh://elsewhere.test/x"],
+        ["core.sshCommand", &format!("touch {ran}; false")],
+    ] {
+        project.git(&["config", name, value]);
+    }
+    ran
+}
+
+/// Removes an object of a repository.
+fn lose(project: &Project, name: &str) {
+    let output = Command::new("git").arg("-C").arg(project.path("")).args(["rev-parse", name]).output();
+    let hash = String::from_utf8(output.expect("git runs").stdout).expect("text");
+    let (folder, file) = hash.trim().split_at(2);
+    std::fs::remove_file(project.path(&format!(".git/objects/{folder}/{file}"))).expect("an object");
+}
+
+#[test]
+fn program_that_a_partial_clone_names_does_not_run() {
+    let files = [(".gitignore", "data"), ("pyproject.toml", "a"), ("src/a.py", "1"), ("other/b.py", "1")];
+    let sparse = || {
+        let project = Project::in_git(&files);
+        project.git(&["commit", "--quiet", "--message", "x"]);
+        project.git(&["sparse-checkout", "init", "--cone", "--sparse-index"]);
+        project.git(&["sparse-checkout", "set", "src"]);
+        project
+    };
+    // A directory that the index holds as one entry, and rules that only the index has.
+    let project = sparse();
+    lose(&project, "HEAD:other");
+    let ran = promise(&project);
+    drop(project.sources());
+    assert!(!ran.exists());
+
+    let project = Project::in_git(&files);
+    project.git(&["commit", "--quiet", "--message", "x"]);
+    project.git(&["update-index", "--skip-worktree", ".gitignore"]);
+    std::fs::remove_file(project.path(".gitignore")).expect("ours");
+    project.write("new.py", "1");
+    lose(&project, "HEAD:.gitignore");
+    let ran = promise(&project);
+    drop(project.sources());
+    assert!(!ran.exists());
+}
+
+#[test]
+fn directory_that_looks_like_a_repository_is_none() {
+    let project = Project::of(&[("pyproject.toml", "a"), ("src/a.py", "1")]);
+    project.git(&["init", "--quiet", "--bare", "."]);
+    let worktree = project.path("");
+    project.git(&["config", "core.bare", "false"]);
+    project.git(&["config", "core.worktree", worktree.as_str()]);
+    project.git(&["add", "src"]);
+    let error = project.error();
+    assert!(error.contains("git cannot list the files") && error.contains("safe.bareRepository"), "{error}");
+}

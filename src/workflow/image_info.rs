@@ -1,5 +1,7 @@
 //! An image or lock that was named, with what is known of the other.
 
+use camino::Utf8PathBuf;
+
 use crate::engine::ImageInfo;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::Lock;
@@ -8,14 +10,15 @@ use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
 use crate::model::spec::strip_unverified;
 use crate::model::typed_path::is_path;
 use crate::settings::Settings;
+use crate::store::Store;
 use crate::store::known_locks::known_lock;
-use crate::workflow::build_request::wanted;
+use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_bytes, lock_path, read_lock};
 use crate::workflow::own_images::{images_of_lock, listed_images};
-use crate::workflow::project_sources::{image_hash, is_installed};
+use crate::workflow::project_sources::{image_lock, is_installed};
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 use crate::workflow::verify_target::{local, spec_of};
@@ -61,30 +64,71 @@ pub(crate) async fn described(
     Ok(NamedImage { name: named.reference, image: Some(named.image), lock })
 }
 
+/// A lock that was named where no engine can be asked.
+enum LockAtHand {
+    OfFile(Utf8PathBuf),
+    Requested(Box<BuildRequest>),
+}
+
+impl LockAtHand {
+    fn named(
+        settings: &Settings,
+        name: Option<&str>,
+        project: &ProjectOptions,
+    ) -> Result<Self, CommandError> {
+        let (source, target) = (LockOptions::default(), TargetOptions::default());
+        let path = name.map(|name| settings.paths.current_dir.join(name));
+        let (spec, project) = match (name, path) {
+            (Some(name), Some(path)) if path.is_dir() && is_path(name) => {
+                (None, ProjectOptions { project: Some(path.join(FILE)), ..project.clone() })
+            }
+            (Some(_), Some(path)) if path.is_file() && path.file_name() != Some(FILE) => {
+                return Ok(Self::OfFile(path));
+            }
+            (Some(_), Some(path)) if path.is_file() => {
+                (None, ProjectOptions { project: Some(path), ..project.clone() })
+            }
+            (name, _) => (name, project.clone()),
+        };
+        Ok(Self::Requested(Box::new(wanted(spec, &project, &source, &target, settings)?)))
+    }
+
+    fn read(&self, settings: &Settings) -> Result<Option<Lock>, CommandError> {
+        let wanted = match self {
+            Self::OfFile(path) => return read_lock(path),
+            Self::Requested(wanted) => wanted,
+        };
+        if let Some(file) = &wanted.source.lockfile {
+            return read_lock(&settings.paths.current_dir.join(file));
+        }
+        let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, None)?;
+        read_lock(&lock_path(settings, &stack, &wanted.source))
+    }
+}
+
 /// The lock of that spec, lock file or project, where no engine can be asked for an image of that name; `None`: there is none.
 pub(crate) fn lock_at_hand(
     settings: &Settings,
     name: Option<&str>,
     project: &ProjectOptions,
 ) -> Result<Option<Lock>, CommandError> {
-    let (source, target) = (LockOptions::default(), TargetOptions::default());
-    let path = name.map(|name| settings.paths.current_dir.join(name));
-    let (spec, project) = match (name, path) {
-        (Some(name), Some(path)) if path.is_dir() && is_path(name) => {
-            (None, ProjectOptions { project: Some(path.join(FILE)), ..project.clone() })
-        }
-        (Some(_), Some(path)) if path.is_file() && path.file_name() != Some(FILE) => return read_lock(&path),
-        (Some(_), Some(path)) if path.is_file() => {
-            (None, ProjectOptions { project: Some(path), ..project.clone() })
-        }
-        (name, _) => (name, project.clone()),
-    };
-    let wanted = wanted(spec, &project, &source, &target, settings)?;
-    if let Some(file) = &wanted.source.lockfile {
-        return read_lock(&settings.paths.current_dir.join(file));
+    LockAtHand::named(settings, name, project)?.read(settings)
+}
+
+/// The same of its image, which has the project's own wheel if that is installed; `None`: there is no lock, or no image of these sources
+/// was built here.
+pub(crate) fn image_lock_at_hand(
+    settings: &Settings,
+    store: &Store,
+    name: Option<&str>,
+    project: &ProjectOptions,
+) -> Result<Option<Lock>, CommandError> {
+    let named = LockAtHand::named(settings, name, project)?;
+    let lock = named.read(settings)?;
+    match (named, lock) {
+        (LockAtHand::Requested(wanted), Some(lock)) => image_lock(store, &wanted, lock),
+        (_, lock) => Ok(lock),
     }
-    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, None)?;
-    read_lock(&lock_path(settings, &stack, &wanted.source))
 }
 
 async fn of_project(session: &Session<'_>, project: &ProjectOptions) -> Result<NamedImage, CommandError> {
@@ -96,11 +140,11 @@ async fn of_project(session: &Session<'_>, project: &ProjectOptions) -> Result<N
         return Ok(found);
     }
     // The image of its sources has a lock of its own.
-    let hash = found.lock.iter().filter_map(|lock| image_hash(&session.store, &wanted, lock).transpose());
-    let hash = hash.collect::<Result<Vec<_>, _>>()?.pop();
-    let Some(lock) = hash.and_then(|hash| known_lock(&session.store, &hash)) else {
-        return Ok(NamedImage { image: None, ..found });
+    let lock = match found.lock.clone() {
+        Some(lock) => image_lock(&session.store, &wanted, lock)?,
+        None => None,
     };
+    let Some(lock) = lock else { return Ok(NamedImage { image: None, ..found }) };
     let image = images_of_lock(session, &lock.hash()).await?.into_iter().next().map(|named| named.image);
     Ok(NamedImage { name: crate::model::image::plan::name(&lock), image, lock: Some(lock) })
 }

@@ -9,7 +9,9 @@ use crate::model::editable::{BuildableProject, NoProject, NotBuildable, PYPROJEC
 use crate::model::lock::{IndexKind, Lock, LockedSource, LockedWheel, UserAdditions, WheelLayer};
 use crate::model::misfit::FileContent;
 use crate::model::sha256::sha256_hex;
-use crate::packages::{LocalWheel, PackageRequest, PackagesError, here_files, resolve_packages};
+use crate::packages::{
+    IndexSettings, LocalWheel, PackageRequest, PackagesError, here_files, resolve_packages,
+};
 use crate::project_files::ProjectSources;
 use crate::report::Event;
 use crate::source_build::{
@@ -196,8 +198,9 @@ async fn project_wheel(
         build: Vec::new(),
         recipe: None,
     };
-    // Which build requirements there are is chosen with the first build: a second one of the same sources is the same wheel.
-    let key = sha256_hex(format!("project\n{}", package_build(&below, &source).key()).as_bytes());
+    // Which versions of the build requirements there are is chosen with the first build: a second one of the same sources, with the same
+    // requirements and the same indexes to take them from, is the same wheel.
+    let key = wheel_key(&package_build(&below, &source).key(), &session.index, wanted);
     if !no_cache && let Some(wheel) = cached_wheel(store, &key)? {
         return Ok(wheel);
     }
@@ -245,6 +248,13 @@ async fn project_wheel(
     }
     let nowhere_else = async { Ok::<_, CommandError>(None) };
     built_once(store, &key, None, nowhere_else, Box::pin(make)).await
+}
+
+/// The cache's key of a project's wheel: what it is built of and in, and the indexes that its build requirements come from.
+fn wheel_key(build: &str, index: &IndexSettings, wanted: &BuildRequest) -> String {
+    let UserAdditions { as_of, indexes, python_index, .. } = &wanted.added;
+    let from = (&index.default, &index.framework, &index.of_framework, &index.further, &wanted.indexes);
+    sha256_hex(format!("project\n{build}\n{from:?}\n{as_of:?}\n{indexes:?}\n{python_index:?}").as_bytes())
 }
 
 /// The wheels of the stack that no index has.

@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 
 use crate::base::Base;
 use crate::model::image::plan::environment_of;
-use crate::model::lock::{BaseProvider, Lock, LockError, LockMetadata};
+use crate::model::lock::{BaseProvider, Lock, LockError, LockMetadata, WheelLayer};
 use crate::model::misfit::Misfit;
 use crate::model::project::requirement_name;
 use crate::model::sha256::sha256_hex;
@@ -65,6 +65,12 @@ pub(crate) async fn lock_for(
         }
         old => old?,
     };
+    if let Some(wheel) =
+        old.iter().flat_map(|old| &old.wheels).find(|wheel| wheel.layer == WheelLayer::Project)
+    {
+        let (file, package) = (path.to_string(), wheel.name.clone());
+        return Err(LockingError::OfImage { file, package }.into());
+    }
     let wanted = &wanted.dated_as(old.as_ref());
     if let Some(old) = &old {
         check_upgrades(old, &path, wanted)?;

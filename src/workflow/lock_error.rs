@@ -42,6 +42,14 @@ pub enum LockingError {
         /// The lock file.
         file: String,
     },
+    /// The lock of an image that its project is installed in, as an export writes it: its packages were not resolved for a project.
+    #[error("lock file `{file}` is of an image: it has the wheel of an installed project, `{package}`")]
+    OfImage {
+        /// The lock file.
+        file: String,
+        /// The project's package.
+        package: String,
+    },
     /// `--upgrade-package` of a package that is not locked.
     #[error("package not found in {file}: `{}`", packages.join("`, `"))]
     NotLocked {
@@ -156,7 +164,7 @@ impl Failure for LockingError {
             | Self::Prerelease { .. }
             | Self::UnknownPackages { .. }
             | Self::ReplacesFramework { .. } => Exit::No,
-            Self::NotLocked { .. } | Self::Missing { .. } => Exit::Usage,
+            Self::NotLocked { .. } | Self::Missing { .. } | Self::OfImage { .. } => Exit::Usage,
             Self::NvccOutOfReach { cause, .. } => cause.exit(),
             Self::Conflict { cause, .. } => cause.exit(),
         }
@@ -170,6 +178,7 @@ impl Failure for LockingError {
                 vec![format!("run `envforge lock`{update}{omit}")]
             }
             Self::Missing { .. } => vec!["run `envforge lock SPEC`, or give one with --lockfile".to_owned()],
+            Self::OfImage { .. } => vec!["use the project's own lock file, or remove this one".to_owned()],
             Self::NotLocked { .. } => {
                 vec!["check the spelling; add new packages to envforge.toml or with --with".to_owned()]
             }

@@ -18,6 +18,7 @@ use crate::workflow::cluster_folder::{ClusterError, ClusterFolder};
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_file::read_lock;
 use crate::workflow::project::{environments, found};
+use crate::workflow::project_sources::image_hash;
 
 /// A file with an image of a former lock.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,6 +66,7 @@ fn of_project(
         let Some(lock) = read_lock(lockfile)? else { continue };
         let mut used = known.clone();
         used.insert(lock.hash());
+        used.extend(image_hash(store, &wanted, &lock)?);
         files.extend(old_files(&cluster, &used, rustix::process::geteuid().as_raw())?);
     }
     Ok(files)

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::assemble::{
-    AssembleError, Conflict, Conflicts, LayerKey, WheelGroup, digest_layers, group_wheels,
+    AssembleError, Conflict, Conflicts, LayerKey, Listing, WheelGroup, digest_layers, group_wheels,
+    hidden_modules,
 };
 use crate::container_layers::Tools;
 use crate::engine::ImageInfo;
@@ -74,6 +75,7 @@ impl<'a> WheelLayers<'a> {
         let listings = wheels.listings(&caches.lists, tools.no_cache).await?;
         drop(listing);
         let conflicts = Arc::new(Conflicts::find(&listings)?);
+        check_project(&listings, lock)?;
         report(&conflicts, lock, image.misfits, &*tools.reporter)?;
         let room = room(system.image.layers.len(), lock.added.run.len());
         let groups = group_wheels(&lock.wheels, &wheels.sizes(), room);
@@ -213,6 +215,15 @@ impl<'a> WheelLayers<'a> {
         };
         wheels.iter().map(one).collect()
     }
+}
+
+/// Refuses the wheel of an installed project one of whose modules hides a package's, or is hidden by it.
+fn check_project(listings: &[Listing], lock: &Lock) -> Result<(), AssembleError> {
+    let Some(project) = lock.wheels.iter().find(|wheel| wheel.layer == WheelLayer::Project) else {
+        return Ok(());
+    };
+    let reasons = hidden_modules(listings, &project.name);
+    if reasons.is_empty() { Ok(()) } else { Err(AssembleError::HiddenModules { reasons }) }
 }
 
 /// Reports paths of several distributions that were not told before; one that would replace a file of CUDA or the framework is refused.
