@@ -4,8 +4,9 @@
     tests/same.py BEFORE AFTER [--contexts] [--may-differ FILE]... [--keep DIR]
 
 `plan --json` and `list --json` of the cases below must be equal with the same exit code, but for sentences (`because`, `text`,
-`hint`, `detail`). With --contexts, which needs a container engine and the distribution's mirror, what `export dockerfile` writes for
-the locks of three examples must be equal too, but for labels, comments and the agent; a file of templates/files that is named with
+`hint`, `detail`), and so must the commands, arguments, options and values in the `--help` of every verb. With --contexts, which needs a
+container engine and the distribution's mirror, what `export dockerfile` writes for the locks of three examples must be equal too, but
+for labels, comments and the agent, with --images also the content digests of their images, which both programs build; a file of templates/files that is named with
 --may-differ may differ, and its diff is printed. Ends with 1 if anything else differs. Needs nothing but Python 3.11.
 """
 
@@ -107,7 +108,7 @@ cuda --cuda cu128
 caffe-cuda
 """.split("\n")[:-1]
 
-LOCKS = ["device-check", "cuda-extension", "cupy-gemm"]
+LOCKS = ["pytorch", "cuda-extension", "cupy-gemm"]
 AGENT = "files/opt/envforge/agent"
 # Where templates/files lie in a context.
 FILES = "files/opt/envforge/"
@@ -185,6 +186,39 @@ def compare_answers(before, after, folder, comparison):
             sys.exit("the cases are to contain plans, refusals and mistakes")
 
 
+def help_pages(program, folder):
+    """What the help of each verb names: its usage, the verbs below it, arguments, options and their values."""
+    pages, open_verbs = {}, [[]]
+    while open_verbs:
+        verb = open_verbs.pop()
+        result = run(program, [*verb, "--help"], folder)
+        text = result.stdout.replace(program.name, "envforge")
+        pages[" ".join(["envforge", *verb])] = [
+            result.returncode,
+            *re.findall(r"^Usage: .*|^ {2,6}(?:-\w|--[\w-]+|[<\[]).*|^ +- \S+?(?=:|$)|^ *\[default: .*", text, re.M),
+        ]
+        verbs = re.findall(r"^  ([a-z][a-z-]*)(?:  +\S|$)", re.split(r"^(?:Options|Arguments):", text, maxsplit=1, flags=re.M)[0], re.M)
+        pages[" ".join(["envforge", *verb])] += sorted(verbs)
+        open_verbs += [[*verb, name] for name in verbs if name != "help"]
+    return pages
+
+
+def compare_help(before, after, folder, comparison):
+    one, other = help_pages(before, folder), help_pages(after, folder)
+    for verb in sorted(one.keys() | other.keys()):
+        comparison.equal(f"{verb} --help", one.get(verb), other.get(verb))
+    print(f"--help: {len(one)} verbs")
+    if len(one) < 30:
+        sys.exit("the verbs of the first program were not found")
+
+
+def digest(program, name, folder):
+    """The content digest of the image of the lock that `export` left in the project, built without layers of another build."""
+    result = run(program, ["build", "--locked", "--no-cache", "--target", "any", "--json"], folder, folder / "project")
+    content = json.loads(result.stdout)["content"] if result.returncode == 0 else None
+    return content or sys.exit(f"{program} builds no image of {name}:\n{result.stderr}")
+
+
 def without_labels_and_comments(text):
     """A Dockerfile or script without comment lines, LABEL instructions and empty lines; `#!` stays."""
     lines, in_label = [], False
@@ -259,6 +293,7 @@ def main():
     parser.add_argument("before", type=pathlib.Path)
     parser.add_argument("after", type=pathlib.Path)
     parser.add_argument("--contexts", action="store_true", help="compare exported contexts too")
+    parser.add_argument("--images", action="store_true", help="build their images and compare content digests; implies --contexts")
     parser.add_argument("--may-differ", action="append", default=[], metavar="FILE", help=f"such as {FILES}venv.sh")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="a home with a cache that is kept for the next run")
     args = parser.parse_args()
@@ -268,9 +303,15 @@ def main():
         folder = args.keep.resolve() if args.keep else pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         compare_answers(before, after, folder, comparison)
-        for name in LOCKS if args.contexts else []:
-            contexts = [export(program, name, folder) for program in (before, after)]
+        compare_help(before, after, folder, comparison)
+        for name in LOCKS if args.contexts or args.images else []:
+            contexts, digests = [], []
+            for program in (before, after):
+                contexts.append(export(program, name, folder))
+                digests.append(digest(program, name, folder) if args.images else None)
             compare_context(name, *contexts, set(args.may_differ), comparison)
+            if args.images:
+                comparison.equal(f"{name}: content digest", *digests)
     for difference in comparison.differences:
         print(difference)
     print(f"{comparison.compared} comparisons, {len(comparison.differences)} differences")

@@ -13,11 +13,16 @@ use crate::model::lock::LockedWheel;
 use crate::model::sha256::{hex, sha256_hex};
 use crate::store::{SealedRecords, Store, StoreError};
 
+/// Version of the record: raised when lists have more than before.
+const LIST_VERSION: u32 = 2;
+
 /// The paths that a wheel gives to an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listing {
     distribution: String,
+    /// Bytes of all files, as the wheel lists them: each is compared when it is read.
+    unpacked: u64,
     files: BTreeMap<String, ListedFile>,
 }
 
@@ -39,7 +44,7 @@ impl ListedFile {
 impl Listing {
     /// Lists the files of a wheel.
     pub fn of(installation: &Installation) -> Result<Self, AssembleError> {
-        let mut files = BTreeMap::new();
+        let (mut files, mut unpacked) = (BTreeMap::new(), 0_u64);
         for file in installation.files() {
             let sha256 = match &file.content {
                 InstalledContent::FromWheel { sha256: Some(sha256), .. } => Some(hex(sha256)),
@@ -48,8 +53,21 @@ impl Listing {
                 InstalledContent::Folder => None,
             };
             files.insert(file.path.clone(), ListedFile { mode: file.mode, sha256 });
+            unpacked = unpacked.saturating_add(installation.size_of(file));
         }
-        Ok(Self { distribution: installation.wheel().distribution().to_owned(), files })
+        Ok(Self { distribution: installation.wheel().distribution().to_owned(), unpacked, files })
+    }
+
+    /// The bytes of its files.
+    pub fn unpacked(&self) -> u64 {
+        self.unpacked
+    }
+
+    /// The paths of its files that have the name of a library: some part of it is `.so`.
+    pub fn libraries(&self) -> impl Iterator<Item = &str> {
+        let is_library = |path: &&str| path.rsplit('/').next().is_some_and(|name| name.contains(".so"));
+        let files = self.files.iter().filter(|(_, file)| !file.is_folder());
+        files.map(|(path, _)| path.as_str()).filter(is_library)
     }
 
     /// The normalised name of its distribution.
@@ -89,7 +107,8 @@ impl ListingCache {
 
     fn name(&self, wheel: &LockedWheel) -> String {
         let LockedWheel { name, sha256, .. } = wheel;
-        let key = sha256_hex(format!("{LAYOUT_VERSION} {} {name} {sha256}", self.python_minor).as_bytes());
+        let inputs = format!("{LAYOUT_VERSION} {LIST_VERSION} {} {name} {sha256}", self.python_minor);
+        let key = sha256_hex(inputs.as_bytes());
         format!("{sha256}-{}.json", &key[..16])
     }
 }
@@ -111,6 +130,16 @@ mod tests {
         assert!(listing.files()[&format!("{SITE}/demo/empty")].is_folder());
         let record = &listing.files()[&format!("{SITE}/demo-1.0.dist-info/RECORD")];
         assert!(!record.is_folder());
+    }
+
+    #[test]
+    fn list_has_the_unpacked_size_of_its_wheel() {
+        let zeros = vec![0; 1 << 20];
+        let made = MadeWheel::new("demo").file("demo/zeros", &zeros);
+        let listing = Listing::of(&install(&made).expect("installed")).expect("listed");
+        let packed = made.build().len() as u64;
+        assert!(packed < 10_000, "{packed}");
+        assert!((1 << 20..1 << 21).contains(&listing.unpacked()), "{}", listing.unpacked());
     }
 
     #[test]

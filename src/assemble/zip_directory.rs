@@ -10,6 +10,10 @@ use crate::model::entry_name::{collisions, problem, quoted};
 
 /// Largest central directory that is read; PyTorch's has 2 MB.
 const LIMIT: u64 = 256 << 20;
+/// Bytes of all entries, unpacked, that need no ratio: a small wheel may have a large file of zeros.
+const UNPACKED: u64 = 1 << 30;
+/// Bytes unpacked for each byte of a larger wheel. DEFLATE reaches 1032, with content that only repeats.
+const RATIO: u64 = 200;
 const END_SIZE: usize = 22;
 const END64_SIZE: usize = 56;
 const LOCATOR_SIZE: usize = 20;
@@ -65,7 +69,15 @@ pub(super) fn read_entries(source: &(impl ReadAt + ?Sized), size: u64) -> Result
         }
     }
     reasons.extend(collisions(entries.iter().map(|entry| entry.name.as_str())));
+    reasons.extend(too_large(&entries, size));
     if reasons.is_empty() { Ok(entries) } else { Err(ZipError::Refused(reasons)) }
+}
+
+/// Why nothing is unpacked of a wheel of that size with these entries; `None` if their sizes are sane.
+fn too_large(entries: &[ZipEntry], size: u64) -> Option<String> {
+    let unpacked = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.size));
+    let is_sane = unpacked <= UNPACKED || unpacked / RATIO <= size;
+    (!is_sane).then(|| format!("it unpacks to {unpacked} bytes, more than {RATIO} times its own {size}"))
 }
 
 /// The place of the central directory.

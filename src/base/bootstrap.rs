@@ -81,13 +81,22 @@ impl Bootstrap<'_> {
         Distribution::of(&self.request.suite).ok_or_else(unknown)
     }
 
-    /// Returns its packages: the locked ones, else the current ones of the suite.
+    /// Returns its packages: the locked ones, else those of a short while ago, else the current ones of the suite.
     pub(super) async fn packages(&self) -> Result<Vec<LockedDeb>, BaseError> {
         let distribution = self.distribution()?;
-        match self.request.locked {
-            Some(locked) if !locked.packages.is_empty() => Ok(locked.packages.clone()),
+        match (self.request.locked, self.request.recent) {
+            (Some(locked), _) if !locked.packages.is_empty() => Ok(locked.packages.clone()),
+            // A mirror may have newer ones in their place by now: only a base that is there is used again.
+            (None, Some(recent)) if self.has_archive(recent)? => Ok(recent.to_vec()),
             _ => self.resolve(distribution).await,
         }
+    }
+
+    /// Whether the cache has the base of a list.
+    fn has_archive(&self, packages: &[LockedDeb]) -> Result<bool, BaseError> {
+        let key = list_key(&self.request.suite, self.request.machine, packages);
+        let known = CachedBase::read(self.store, &key)?;
+        Ok(known.is_some_and(|record| record.archive(self.store).is_some()))
     }
 
     /// Selects the current packages of the suite.

@@ -333,6 +333,7 @@ mod tests {
             machine: Machine::X86_64,
             mirrors: MirrorSources::default(),
             locked,
+            recent: None,
             upgrade: false,
             accept_expired: false,
             accept_older: false,
@@ -494,6 +495,20 @@ mod tests {
         // A container that fails shows that nothing runs again.
         let engine = Fake { code: 9, ..engine };
         assert_eq!(f.prepare(&engine, &request(Some(&lock))).await.expect("again"), base);
+    }
+
+    #[tokio::test]
+    async fn recent_list_is_used_without_an_index_while_its_archive_is_there() {
+        let (engine, f) = (fake(), fixture());
+        let lock = f.locked();
+        let base = f.prepare(&engine, &request(Some(&lock))).await.expect("base");
+        let provider = ProviderChoice::Bootstrap;
+        let fresh = BaseRequest { provider, ..request(None) };
+        f.prepare(&engine, &fresh).await.expect_err("no mirror has the index");
+        let recent = BaseRequest { recent: Some(lock.packages.as_slice()), ..fresh };
+        assert_eq!(f.prepare(&engine, &recent).await.expect("no index is read"), base);
+        fs_err::remove_file(base.archive.expect("it was built").path).expect("ours");
+        f.prepare(&engine, &recent).await.expect_err("its packages may be gone from the mirror");
     }
 
     #[tokio::test]

@@ -37,6 +37,8 @@ pub struct BaseRequest<'a> {
     pub mirrors: MirrorSources,
     /// The base of an existing lock file: exactly this one is prepared.
     pub locked: Option<&'a LockedBase>,
+    /// Packages of a base that was made of this suite here a short while ago: they count as the current ones.
+    pub recent: Option<&'a [LockedDeb]>,
     /// Whether to query the registry even if the engine has an image of that name.
     pub upgrade: bool,
     /// Whether to accept an index past its `Valid-Until`.

@@ -82,6 +82,9 @@ pub struct BuildArgs {
     /// Do not use cached layers.
     #[arg(long)]
     pub no_cache: bool,
+    /// Run the checks again, even if those of an earlier run of the same image stand.
+    #[arg(long)]
+    pub recheck: bool,
     /// Build offline from a vendor directory (requires an up-to-date lock file, there or in the project).
     #[arg(long, value_name = "DIR", conflicts_with_all = ["all_supported", "push"])]
     pub offline: Option<Utf8PathBuf>,
@@ -106,4 +109,4 @@ pub struct BuildArgs {
     pub target: TargetArgs,
 }
 
-into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, attest, key, dry_run, require_gpu, no_cache, offline, trust, builder, parts, project, source, target });
+into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, attest, key, dry_run, require_gpu, no_cache, recheck, offline, trust, builder, parts, project, source, target });

@@ -22,6 +22,7 @@ const ADMIT_EXAMPLES: &str = "\
 Examples:
   envforge evidence admit IMAGE --here --key cosign.pub       this machine's GPUs and driver
   envforge evidence admit IMAGE --gpu \"NVIDIA H200\" --driver 580 --level full --key cosign.pub
+  envforge evidence admit IMAGE --here --driver exact --key cosign.pub   refuses a newer driver than the proven one
   envforge evidence admit --evidence torch.evidence --here --key cosign.pub   asks no registry
 
 Exit code 0: admitted. 1: refused, with all reasons. 2: usage error. 3: not known, since registry, driver or key did not answer.";
@@ -80,17 +81,17 @@ pub struct AdmitArgs {
     /// GPU to run on: NVML name, `sm_90` or `9.0` (repeatable) [default: any that was proven].
     #[arg(long, value_name = "GPU", conflicts_with = "here")]
     pub gpu: Vec<String>,
-    /// Driver to run with, or its branch: 580.95.05 or 580 [default: any].
-    #[arg(long, value_name = "VERSION", conflicts_with = "here")]
-    pub driver: Option<String>,
+    /// Driver or its branch: 580.95.05 or 580; `exact`, also next to one: refuse newer ones [default: any].
+    #[arg(long, value_name = "VERSION")]
+    pub driver: Vec<String>,
     /// GPUs and driver of this machine.
     #[arg(long)]
     pub here: bool,
     /// Accept another GPU model of the same compute capability.
     #[arg(long)]
     pub same_architecture: bool,
-    /// Accept this very driver only, not a newer one than the proven.
-    #[arg(long)]
+    /// The former spelling of `--driver exact`.
+    #[arg(long, hide = true)]
     pub exact_driver: bool,
     /// GPUs at once; several require that NCCL ran on at least two.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]

@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::model::file_compression::FileCompression;
-use crate::model::request::{self, ExportFormat, FileKind};
+use crate::model::request::{self, ExportFormat, ExportedImage, FileKind};
 
 use super::verify::Level;
 use super::{LockSource, ProjectArgs, SpecPartArgs, TargetArgs};
@@ -23,7 +23,8 @@ Examples:
 const COMPOSE_EXAMPLES: &str = "\
 Examples:
   envforge export compose ./compose
-  docker compose -f ./compose/compose.yaml up --build  build it and start its services
+  docker compose -f ./compose/compose.yaml run --rm dev  open a shell
+  envforge export compose ./compose --build            with a Dockerfile although the image was pushed
   envforge export compose ./compose --image reg.example.com/vision@sha256:HASH";
 
 const DEVCONTAINER_EXAMPLES: &str = "\
@@ -38,14 +39,17 @@ Examples:
 
 const SLURM_EXAMPLES: &str = "\
 Examples:
-  envforge export slurm ./job                          start the file in `[cluster] folder`, else build the image
+  envforge export slurm ./job                          start the file in `[cluster] folder`, else the image
   sbatch --gpus=1 ./job/job.sbatch python train.py     run a command in the image";
 
 const KUBERNETES_EXAMPLES: &str = "\
 Examples:
   envforge export kubernetes ./base --image reg.example.com/vision@sha256:HASH
   kubectl apply -k ./base                              a Job and a JupyterLab, on nodes that run the image
-  kubectl create -f ./base/jobset.yaml                 on several nodes (JobSet), with a volume of yours";
+  kubectl create -f ./base/jobset.yaml                 on several nodes (JobSet), with a volume of yours
+
+With `[trust] keys` or `[policy] require-evidence` in the configuration, pods start only with
+evidence of one of these keys: an init container runs `envforge evidence admit`.";
 
 const OCI_EXAMPLES: &str = "\
 Examples:
@@ -107,10 +111,10 @@ pub enum ExportCommand {
     /// Write a built image as a squashfs that enroot, pyxis and the kernel mount, without root.
     #[command(after_help = SQUASHFS_EXAMPLES)]
     Squashfs(FileArgs),
-    /// Write a Compose project: compose.yaml, and a Dockerfile with its context unless --image names a pushed image.
+    /// Write a Compose project: compose.yaml, and a Dockerfile with its context unless the image was pushed.
     #[command(after_help = COMPOSE_EXAMPLES)]
     Compose(FilesArgs),
-    /// Write a `.devcontainer` directory for VS Code, with a Dockerfile and its context unless --image names a pushed image.
+    /// Write a `.devcontainer` directory for VS Code, with a Dockerfile and its context unless the image was pushed.
     #[command(after_help = DEVCONTAINER_EXAMPLES)]
     Devcontainer(FilesArgs),
     /// Write image.def and its files for Apptainer, without Docker.
@@ -164,9 +168,24 @@ pub struct FilesArgs {
     /// What to export.
     #[command(flatten)]
     pub export: DockerfileArgs,
-    /// Pushed image that the files name by digest, instead of a Dockerfile with its context.
-    #[arg(long, value_name = "NAME@sha256:…")]
+    /// Pushed image that the files name by digest, instead of a Dockerfile [default, and without a value: that of the last push from here].
+    #[arg(long, value_name = "NAME@sha256:…", num_args = 0..=1, default_missing_value = "", conflicts_with = "build")]
     pub image: Option<String>,
+    /// Write a Dockerfile with its context although the image was pushed.
+    #[arg(long)]
+    pub build: bool,
+}
+
+impl FilesArgs {
+    fn into_request(self) -> request::Export {
+        let Self { export, image, build } = self;
+        export.with_image(match image {
+            Some(name) if name.is_empty() => ExportedImage::LastPush,
+            Some(name) => ExportedImage::Named(name),
+            None if build => ExportedImage::Built,
+            None => ExportedImage::PushedOrBuilt,
+        })
+    }
 }
 
 /// Arguments of the exports that only name a pushed image.
@@ -304,7 +323,7 @@ impl From<FileArgs> for request::ExportFile {
 }
 
 impl DockerfileArgs {
-    fn with_image(self, image: Option<String>) -> request::Export {
+    fn with_image(self, image: ExportedImage) -> request::Export {
         let Self { spec, dir, force, parts, project, source, target } = self;
         request::Export {
             spec,
@@ -320,36 +339,34 @@ impl DockerfileArgs {
 }
 
 impl LockFileArgs {
-    fn into_files(self) -> FilesArgs {
+    fn into_request(self) -> request::Export {
         let Self { spec, file, force, lockfile, parts, project, target } = self;
         let source = LockSource { lockfile, ..LockSource::default() };
-        FilesArgs {
-            export: DockerfileArgs { spec, dir: file, force, parts, project, source, target },
-            image: None,
-        }
+        let export = DockerfileArgs { spec, dir: file, force, parts, project, source, target };
+        export.with_image(ExportedImage::Built)
     }
 }
 
 impl From<ExportCommand> for request::Command {
     fn from(command: ExportCommand) -> Self {
-        let (format, FilesArgs { export, image }) = match command {
+        let (format, export) = match command {
             ExportCommand::Oci(args) => return Self::ExportOci(args.into()),
             ExportCommand::Sif(args) => return Self::ExportFile(FileKind::Sif, args.into()),
             ExportCommand::Policy(args) => return Self::ExportPolicy(args.into()),
             ExportCommand::Squashfs(args) => return Self::ExportFile(FileKind::Squashfs, args.into()),
             ExportCommand::Dockerfile(export) => {
-                (ExportFormat::Dockerfile, FilesArgs { export, image: None })
+                (ExportFormat::Dockerfile, export.with_image(ExportedImage::Built))
             }
-            ExportCommand::Pylock(args) => (ExportFormat::Pylock, args.into_files()),
-            ExportCommand::Nfd(args) => (ExportFormat::Nfd, args.into_files()),
-            ExportCommand::Compose(args) => (ExportFormat::Compose, args),
-            ExportCommand::Devcontainer(args) => (ExportFormat::Devcontainer, args),
-            ExportCommand::Apptainer(args) => (ExportFormat::Apptainer, args),
-            ExportCommand::Slurm(args) => (ExportFormat::Slurm, args),
+            ExportCommand::Pylock(args) => (ExportFormat::Pylock, args.into_request()),
+            ExportCommand::Nfd(args) => (ExportFormat::Nfd, args.into_request()),
+            ExportCommand::Compose(args) => (ExportFormat::Compose, args.into_request()),
+            ExportCommand::Devcontainer(args) => (ExportFormat::Devcontainer, args.into_request()),
+            ExportCommand::Apptainer(args) => (ExportFormat::Apptainer, args.into_request()),
+            ExportCommand::Slurm(args) => (ExportFormat::Slurm, args.into_request()),
             ExportCommand::Kubernetes(PushedArgs { export, image }) => {
-                (ExportFormat::Kubernetes, FilesArgs { export, image: Some(image) })
+                (ExportFormat::Kubernetes, export.with_image(ExportedImage::Named(image)))
             }
         };
-        Self::Export(format, export.with_image(image))
+        Self::Export(format, export)
     }
 }

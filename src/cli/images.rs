@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::ProjectArgs;
+use super::{ProjectArgs, SpecPartArgs};
 use crate::model::request;
 
 const IMAGES: &str = "\
@@ -21,6 +21,7 @@ const DIFF: &str = "\
 Examples:
   envforge diff pytorch-cuda:2.7-cu118 pytorch-cuda:2.8-cu128
   envforge diff old.lock                        compare with the current project
+  envforge diff envforge.lock -E train          compare with its environment `train`
   envforge diff old.lock envforge.lock          compare lock files before a build";
 
 const SIZE: &str = "\
@@ -41,7 +42,7 @@ Examples:
 Images referenced by a lock file in use (of a spec, or next to a project file) are kept, as are images used by a container and
 images not built from this machine's state directory. The /etc volumes that `shell` created from removed images are removed
 too; home directories and workspaces are kept. In a project with `[cluster] folder`, your files there of former locks of the
-project are listed, and not removed: a job may wait for them. The volumes `envforge-index-*` and `envforge-lists-*` cache answers of package
+project, and those that a killed export left, are listed, and not removed: a job may wait for them. The volumes `envforge-index-*` and `envforge-lists-*` cache answers of package
 indexes and lists of apt; they are safe to remove.";
 
 /// Arguments of `images`.
@@ -59,6 +60,9 @@ pub struct InspectArgs {
     /// Print a software bill of materials (SPDX 2.3 JSON).
     #[arg(long)]
     pub sbom: bool,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -77,6 +81,12 @@ pub struct DiffArgs {
     /// Also write the changes as an HTML page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<camino::Utf8PathBuf>,
+    /// Parts of A and B, of those that are specs.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
+    /// The project, in place of B.
+    #[command(flatten)]
+    pub project: ProjectArgs,
 }
 
 /// The parts whose sizes are shown.
@@ -110,6 +120,9 @@ pub struct SizeArgs {
     /// Also write both as an HTML page with treemaps.
     #[arg(long, value_name = "FILE")]
     pub html: Option<camino::Utf8PathBuf>,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -127,10 +140,10 @@ pub struct PruneArgs {
     pub cache: bool,
 }
 
-into_request!(DiffArgs => Diff { from, to, html });
+into_request!(DiffArgs => Diff { from, to, html, parts, project });
 
-into_request!(SizeArgs => Size { name, by, html, project });
+into_request!(SizeArgs => Size { name, by, html, parts, project });
 
 into_request!(PruneArgs => Prune { yes, cache });
 
-into_request!(InspectArgs => Inspect { name, sbom, project });
+into_request!(InspectArgs => Inspect { name, sbom, parts, project });

@@ -6,7 +6,7 @@ use super::TargetArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  envforge list                                  list the latest versions
+  envforge list                                  list the products with their newest versions
   envforge list pytorch-cuda --all               list all published variants
   envforge list --for-this-machine               list variants for this machine
   envforge list pytorch-cuda --gpu sm_61 --json";
@@ -15,7 +15,7 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ListArgs {
-    /// Product, such as pytorch-cuda.
+    /// Product whose versions are listed, such as pytorch-cuda [default: one line for each product].
     pub name: Option<String>,
     /// Framework, such as jax.
     #[arg(long, value_name = "NAME", conflicts_with = "name")]
@@ -29,7 +29,7 @@ pub struct ListArgs {
     /// Python version, such as 3.11.
     #[arg(long, value_name = "VERSION")]
     pub python: Option<String>,
-    /// Include all patch releases and unlisted variants.
+    /// Include all patch releases and unlisted variants, of every product if none is named.
     #[arg(long)]
     pub all: bool,
     /// The target machine.

@@ -35,6 +35,9 @@ pub struct LockArgs {
     /// Print the content digest of the image (recomputed if the engine has the image).
     #[arg(long)]
     pub digest: bool,
+    /// Read the distribution's packages anew instead of once a day; what is locked stays.
+    #[arg(long, conflicts_with = "check")]
+    pub refresh: bool,
     /// Lock file of another tool whose versions are kept where the stack allows: uv.lock, pylock.toml, poetry.lock or pixi.lock.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "locked"])]
     pub from: Option<Utf8PathBuf>,
@@ -111,6 +114,6 @@ pub struct LockSource {
     pub accept_older: bool,
 }
 
-into_request!(LockArgs => Lock { spec, check, diff, digest, from, extra, group, trust, parts, project, source, target });
+into_request!(LockArgs => Lock { spec, check, diff, digest, refresh, from, extra, group, trust, parts, project, source, target });
 
 into_request!(LockSource => LockOptions { lockfile, upgrade, upgrade_package, locked, as_of, with, apt, allow_source, wheel, yes, base, base_provider, network, accept_older });

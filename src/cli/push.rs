@@ -3,8 +3,8 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 
-use super::ProjectArgs;
 use super::target::platforms;
+use super::{ProjectArgs, SpecPartArgs};
 use crate::model::layer_compression::LayerCompression;
 use crate::model::request;
 use crate::model::versions::Machine;
@@ -49,18 +49,23 @@ pub struct PushArgs {
     /// Private key for --attest: PKCS#8 or cosign's [env: `ENVFORGE_SIGNING_KEY`, the key itself].
     #[arg(long, value_name = "FILE", requires = "attest")]
     pub key: Option<Utf8PathBuf>,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// The project; with one of its options every argument is a REF.
     #[command(flatten)]
     pub project: ProjectArgs,
 }
 
 impl From<PushArgs> for request::Push {
-    fn from(PushArgs { names, compression, platform, evidence, attest, key, project }: PushArgs) -> Self {
+    fn from(args: PushArgs) -> Self {
+        let PushArgs { names, compression, platform, evidence, attest, key, parts, project } = args;
         let project = request::ProjectOptions::from(project);
         let mut targets = names;
         let is_of_project = project.option().is_some() || targets.len() == 1;
         let image = (!is_of_project).then(|| targets.remove(0));
         let platforms = platform.iter().filter_map(|name| Machine::of_platform(name)).collect();
-        Self { image, targets, compression, platforms, evidence, attest, key, project }
+        let parts = parts.into();
+        Self { image, targets, compression, platforms, evidence, attest, key, parts, project }
     }
 }

@@ -150,6 +150,9 @@ pub struct StartArgs {
     /// Run in the background until `envforge stop`.
     #[arg(short, long)]
     pub detach: bool,
+    /// Open an image that has to be built first after its static checks, without those on a GPU.
+    #[arg(long)]
+    pub no_wait: bool,
 }
 
 /// GPUs and limits.
@@ -228,7 +231,8 @@ impl From<ShellArgs> for request::Shell {
 impl From<RunArgs> for request::Shell {
     fn from(args: RunArgs) -> Self {
         let RunArgs { command, environment, project, trust, parts, start, limits, inside } = args;
-        let StartArgs { name, new, detach } = start;
+        let StartArgs { name, new, detach, no_wait } = start;
+        let checks = if no_wait { request::ChecksBefore::Static } else { request::ChecksBefore::All };
         Self {
             image: None,
             parts: parts.into(),
@@ -237,7 +241,7 @@ impl From<RunArgs> for request::Shell {
             trust,
             command,
             services: request::ServiceOptions::default(),
-            start: request::StartOptions { name, new, detach, attach: false },
+            start: request::StartOptions { name, new, detach, attach: false, checks },
             limits: limits.into(),
             inside: inside.into(),
         }

@@ -11,6 +11,7 @@ Examples:
   envforge verify                                       verify the image of the current project
   envforge verify pytorch-cuda:2.8-cu128 --level quick  skip slow checks
   envforge verify pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime
+  envforge verify IMAGE --gpu sm_120                    check for code of a GPU that is not here
   envforge verify IMAGE IMAGE --json --junit report.xml
   envforge verify IMAGE --html report.html              for a ticket: one file, no network
   envforge verify box:5000/team/torch:2.8-unverified --push
@@ -20,13 +21,14 @@ Examples:
   envforge verify IMAGE@sha256:… --on ssh:node[1-4] --level quick
   envforge verify torch.sqsh                            a file, started by Apptainer on this machine
   envforge verify /shared/torch.sqsh --on slurm         a file that the nodes share
+  envforge verify --on slurm                            the file of the current project in `[cluster] folder`
   envforge verify IMAGE@sha256:… --on slurm --as-they-free reports
   envforge verify --merge reports                       one answer from reports of many nodes
 
 A spec selects its verified tag, else its -unverified tag. Images not built by envforge run in a sandbox: no network, no
 capabilities, read-only. With --json, one image prints its report; several print {schema, verdict, reports, errors}.
 Exit code 1: a check failed. Without a GPU only the static checks run; the summary says so. Of many nodes: 1 if a node
-failed, 3 if none failed and one that was asked gave no report.";
+failed, 3 if none failed and one that was asked, or every node, gave no report.";
 
 /// Scope of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -66,6 +68,9 @@ pub struct VerifyArgs {
     /// GPUs: `all`, `none`, or comma-separated indices or UUIDs [default: all available].
     #[arg(long, value_name = "GPUS")]
     pub gpus: Option<String>,
+    /// Check only, by the image's files, that it has code for this GPU: NVML name, `sm_120` or `12.0` (repeatable, or comma-separated).
+    #[arg(long, value_name = "GPU", value_delimiter = ',', conflicts_with_all = ["gpus", "level", "record", "push", "attest", "last", "on", "merge"])]
+    pub gpu: Vec<String>,
     /// Lock file to compare the image with [default: found by the image's label].
     #[arg(long, value_name = "FILE")]
     pub lock: Option<Utf8PathBuf>,
@@ -93,9 +98,12 @@ pub struct VerifyArgs {
     /// Many nodes.
     #[command(flatten)]
     pub fleet: super::FleetArgs,
+    /// Parts of the specs.
+    #[command(flatten)]
+    pub parts: super::SpecPartArgs,
     /// The project.
     #[command(flatten)]
     pub project: super::ProjectArgs,
 }
 
-into_request!(VerifyArgs => Verify { images, level, gpus, lock, junit, html, record, push, attest, key, last, fleet, project });
+into_request!(VerifyArgs => Verify { images, level, gpus, gpu, lock, junit, html, record, push, attest, key, last, fleet, parts, project });

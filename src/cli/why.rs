@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::ProjectArgs;
+use super::{ProjectArgs, SpecPartArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,9 +22,12 @@ pub struct WhyArgs {
     /// Spec, lock file or project directory [default: current project].
     #[arg(value_name = "SPEC|LOCK")]
     pub name: Option<String>,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
 }
 
-into_request!(WhyArgs => Why { package, name, project });
+into_request!(WhyArgs => Why { package, name, parts, project });

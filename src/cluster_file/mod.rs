@@ -23,4 +23,4 @@ pub(crate) use contents::{Contents, Slot};
 pub(crate) use error::ClusterFileError;
 pub(crate) use sif::{FRONT, sif_front};
 pub(crate) use squashfs::{SquashfsOptions, write_squashfs};
-pub(crate) use staged::StagedFile;
+pub(crate) use staged::{STAGED, StagedFile};

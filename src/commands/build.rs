@@ -6,7 +6,7 @@ use crate::engine::Network;
 use crate::failure::Exit;
 use crate::model::request;
 use crate::model::stack::Stack;
-use crate::model::verdict::{Detail, verdict_text};
+use crate::model::verdict::{Detail, Proof, verdict_text};
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::workflow::build::{Done, build_one};
@@ -134,7 +134,13 @@ fn without_network(
 
 fn print(built: &Built, next: Option<String>, settings: &Settings) {
     if !settings.output.quiet {
-        Printer.say(&verdict_text(&built.verdict, Detail::of(settings.output.verbose)));
+        if built.stands {
+            let proof = Proof::of(&built.verdict);
+            Printer
+                .say(&format!("checked before under the same conditions: {proof} (--recheck runs it again)"));
+        } else {
+            Printer.say(&verdict_text(&built.verdict, Detail::of(settings.output.verbose)));
+        }
         if let Some(because) = &built.unverified_because {
             Printer.say(&format!("tagged as -unverified: {because}"));
             Printer.say(&format!(

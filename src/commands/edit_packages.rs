@@ -75,6 +75,7 @@ fn lock_request(args: &EditPackages) -> request::Lock {
         check: false,
         diff: false,
         digest: false,
+        refresh: false,
         from: None,
         extra: Vec::new(),
         group: Vec::new(),

@@ -36,6 +36,9 @@ use crate::workflow::target::{machine, target};
 /// The largest file of evidence: a thousand envelopes of some kilobytes.
 const LARGEST_FILE: u64 = 64 << 20;
 
+/// The word for `--driver` that refuses newer drivers than the proven one.
+const EXACT: &str = "exact";
+
 /// What `evidence --json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -115,7 +118,8 @@ async fn gathered(
         reporter(settings.output).report(Event::Warning { text: format!("evidence not read: {text}") });
     }
     let pinned = image.pinned(&digest).to_string();
-    let (found, is_partial) = (list.attestations(), !list.skipped.is_empty());
+    let is_partial = !list.skipped.is_empty();
+    let found = list.into_attestations();
     Ok(Gathered { name: subject.name, pinned, digest, index: subject.index, found, is_partial })
 }
 
@@ -265,11 +269,27 @@ fn saved(file: &str, image: Option<&str>, settings: &Settings) -> Result<Gathere
     Ok(Gathered { name, pinned, digest, index: None, found, is_partial: false })
 }
 
+/// The driver that was typed, and whether only that very one counts.
+fn typed_driver(args: &request::EvidenceAdmit) -> Result<(Option<String>, bool), EvidenceError> {
+    let mut versions = args.driver.iter().filter(|word| *word != EXACT).cloned();
+    let exact = args.exact_driver || args.driver.iter().any(|word| word == EXACT);
+    match (versions.next(), versions.next()) {
+        (Some(first), Some(second)) => Err(EvidenceError::TwoDrivers { first, second }),
+        (Some(driver), None) if args.here => Err(EvidenceError::DriverAndHere { driver }),
+        (driver, _) => Ok((driver, exact)),
+    }
+}
+
 /// What is asked of the evidence; the inner error is why this machine can be proven by none.
 fn wanted(
     args: &request::EvidenceAdmit,
     settings: &Settings,
 ) -> Result<Result<Wanted, String>, CommandError> {
+    let (typed, exact_driver) = typed_driver(args)?;
+    // Before this machine is asked.
+    if exact_driver && typed.is_none() && !args.here {
+        return Err(EvidenceError::NoDriver.into());
+    }
     let (gpus, driver) = if args.here {
         match host::detect() {
             Ok(facts) if !facts.gpus.is_empty() => {
@@ -281,19 +301,15 @@ fn wanted(
             Err(GpuError::NoDriver) => return Ok(Err("this machine has no NVIDIA driver".to_owned())),
             Err(error) => return Err(EvidenceError::NoAnswer { cause: error.to_string() }.into()),
         }
-    } else if args.gpu.is_empty() && args.driver.is_none() {
+    } else if args.gpu.is_empty() && typed.is_none() {
         (Vec::new(), None)
     } else {
         // The environment is not asked: the answer is for what was typed alone.
-        let (gpu, driver) = (args.gpu.clone(), args.driver.clone());
-        let options = TargetOptions { gpu, driver, ..TargetOptions::default() };
+        let options = TargetOptions { gpu: args.gpu.clone(), driver: typed, ..TargetOptions::default() };
         let target = target(&options, &TargetOverrides::default(), Matrix::current(), &NullReporter)?;
         let gpus: Vec<_> = target.gpus.into_iter().map(|gpu| (gpu.name, gpu.compute_capability)).collect();
         (gpus, target.driver)
     };
-    if args.exact_driver && driver.is_none() {
-        return Err(EvidenceError::NoDriver.into());
-    }
     let mut wanted = Vec::new();
     for (name, capability) in gpus {
         let gpu = match name.filter(|_| !args.same_architecture) {
@@ -306,7 +322,7 @@ fn wanted(
     }
     let gpus = wanted;
     let max_age = SignedDuration::from_hours(i64::from(args.max_age.hours()));
-    let (count, level, exact_driver) = (args.count, args.level, args.exact_driver);
+    let (count, level) = (args.count, args.level);
     let agents = settings.policy.agents.clone().unwrap_or_default();
     Ok(Ok(Wanted { gpus, count, driver, exact_driver, level, max_age, agents }))
 }

@@ -5,6 +5,7 @@ use std::io::{Error, Read as _};
 use camino::Utf8Path;
 use serde::Serialize;
 
+use super::this_machine::ThisMachine;
 use crate::failure::{Exit, reason};
 use crate::host::Severity;
 use crate::model::diagnosis::{Diagnosis, Finding, Findings, findings};
@@ -40,6 +41,9 @@ struct Explained {
     line: usize,
     /// Whether the text shows that a fix was tried, so that `hint` is the next one.
     tried: bool,
+    /// What this machine has of what the fix depends on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    here: Option<String>,
     source: &'static str,
 }
 
@@ -73,13 +77,16 @@ pub(super) fn explain(text: &str, folder: &Utf8Path, output: Output) -> Result<E
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let found = findings(&text);
     let lines = if text.trim_end().contains('\n') { marked_lines(&text, &found) } else { Vec::new() };
+    let machine = ThisMachine::default();
+    let here = |finding: &Finding| machine.has(finding.diagnosis.id);
     if output.json {
-        let findings = found.errors.iter().enumerate().map(|(at, finding)| explained(at, finding)).collect();
+        let errors = found.errors.iter().enumerate();
+        let findings = errors.map(|(at, finding)| explained(at, finding, here(finding))).collect();
         Printer.json(&Explanation { schema: 1, findings, lines });
     } else if found.errors.is_empty() {
         Printer.say("no known error found in this text; run `envforge doctor` to check this machine");
     } else {
-        Printer.text(&wrapped(&report(&found.errors, &lines), output.width));
+        Printer.text(&wrapped(&report(&found.errors, &lines, &here), output.width));
     }
     Ok(if found.errors.is_empty() { Exit::No } else { Exit::Done })
 }
@@ -98,7 +105,7 @@ fn marked_lines(text: &str, found: &Findings) -> Vec<MarkedLine> {
     found.lines.iter().filter_map(marked).collect()
 }
 
-fn explained(at: usize, finding: &Finding) -> Explained {
+fn explained(at: usize, finding: &Finding, here: Option<String>) -> Explained {
     let Diagnosis { id, what, why, cure, source } = &finding.diagnosis;
     Explained {
         id,
@@ -108,25 +115,30 @@ fn explained(at: usize, finding: &Finding) -> Explained {
         role: if at == 0 { "cause" } else { "consequence" },
         line: finding.line,
         tried: finding.has_tried,
+        here,
         source,
     }
 }
 
-/// The marked lines, then each error with its cause and fix.
-fn report(found: &[Finding], lines: &[MarkedLine]) -> String {
+/// The marked lines, then each error with its cause and fix; `here`: what this machine has of what the fix depends on.
+fn report(found: &[Finding], lines: &[MarkedLine], here: &dyn Fn(&Finding) -> Option<String>) -> String {
     let widest = lines.iter().map(|line| line.id.len()).max().unwrap_or_default();
     let line = |MarkedLine { line, id, text }: &MarkedLine| format!("line {line:<6} {id:widest$}  {text}\n");
     let lines: String = lines.iter().map(line).collect();
     let first = found.first().map(|finding| (finding.diagnosis.id, finding.line));
-    let blocks = found
-        .iter()
-        .enumerate()
-        .map(|(at, finding)| block(finding, first.filter(|_| at > 0), found.len() > 1));
+    let blocks = found.iter().enumerate().map(|(at, finding)| {
+        block(finding, first.filter(|_| at > 0), found.len() > 1, here(finding).as_deref())
+    });
     Some(lines).into_iter().filter(|lines| !lines.is_empty()).chain(blocks).collect::<Vec<_>>().join("\n")
 }
 
 /// An error with its cause and fix; `first`: the earlier error that it may follow from.
-fn block(finding: &Finding, first: Option<(&str, usize)>, is_one_of_several: bool) -> String {
+fn block(
+    finding: &Finding,
+    first: Option<(&str, usize)>,
+    is_one_of_several: bool,
+    here: Option<&str>,
+) -> String {
     let Diagnosis { id, what, why, cure, source } = &finding.diagnosis;
     let order = match first {
         Some((id, line)) => {
@@ -143,6 +155,7 @@ fn block(finding: &Finding, first: Option<(&str, usize)>, is_one_of_several: boo
         ("why", Some(why.as_str())),
         ("order", order.as_deref()),
         (cure_head, Some(cure)),
+        ("this machine", here),
         ("seen in", Some(source)),
     ];
     let facts = facts.into_iter().filter_map(|(head, text)| Some(hanging(&format!("  {head}: "), text?)));
@@ -171,17 +184,26 @@ mod tests {
         let hostile = marks("\u{1b}]0;owned\u{7} Failed to initialize NVML: Unknown Error\nx\n");
         assert!(!hostile[0].text.contains('\u{1b}'), "{hostile:?}");
         assert!(
-            report(&findings(LOG).errors, &marks(LOG)).starts_with("line 2      gpu-lost         Failed")
+            report(&findings(LOG).errors, &marks(LOG), &|_| None)
+                .starts_with("line 2      gpu-lost         Failed")
         );
     }
 
     #[test]
     fn later_error_is_a_consequence_of_the_first() {
         let found = findings(LOG).errors;
-        assert_eq!(explained(0, &found[0]).role, "cause");
-        assert_eq!(explained(1, &found[1]).role, "consequence");
-        let text = report(&found, &[]);
+        assert_eq!(explained(0, &found[0], None).role, "cause");
+        assert_eq!(explained(1, &found[1], None).role, "consequence");
+        let text = report(&found, &[], &|_| None);
         assert!(text.contains("a consequence of `gpu-lost` (line 2)"), "{text}");
-        assert!(!report(&found[..1], &[]).contains("order: "), "one error has no order");
+        assert!(!report(&found[..1], &[], &|_| None).contains("order: "), "one error has no order");
+    }
+
+    #[test]
+    fn fact_of_this_machine_stands_below_the_fix() {
+        let found = findings(LOG).errors;
+        let text = report(&found[1..], &[], &|_| Some("NVIDIA H200 (sm_90)".to_owned()));
+        let (cure, here) = (text.find("  cure: "), text.find("  this machine: NVIDIA H200 (sm_90)\n"));
+        assert!(cure.is_some() && here > cure, "{text}");
     }
 }

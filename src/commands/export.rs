@@ -1,31 +1,37 @@
 //! `export`: the context of a build, written to a folder that any engine can build, and what other tools need beside it.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::tz::TimeZone;
 
+use crate::evidence::Signer;
 use crate::failure::{Exit, Failure};
+use crate::model::cluster::ClusterRuntime;
 use crate::model::compat::Matrix;
 use crate::model::export::cluster::{self, JobImage};
-use crate::model::export::compose::compose as compose_text;
+use crate::model::export::compose::{ProjectPaths, compose as compose_text};
 use crate::model::export::devcontainer::{IMAGE_FOLDER, devcontainer as devcontainer_json};
-use crate::model::export::kubernetes::kubernetes as kubernetes_files;
+use crate::model::export::kubernetes::{
+    AdmitCall, AdmitKey, admitting_image, kubernetes as kubernetes_files,
+};
 use crate::model::export::nfd::compatibility;
 use crate::model::export::project_code::CODE_FOLDER;
 use crate::model::image::plan::{BaseSource, BuildPlan, name};
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
-use crate::model::request;
+use crate::model::request::{self, ExportedImage};
 use crate::model::visible::visible_line;
 use crate::report::{Event, Printer, reporter};
-use crate::settings::Settings;
+use crate::settings::{KeyPurpose, ProvenOn, Settings};
 use crate::store::{Store, write_atomically};
 use crate::workflow::build_request::wanted;
 use crate::workflow::check_container::agent_call;
 use crate::workflow::cluster_folder::ClusterFolder;
 use crate::workflow::error::CommandError;
+use crate::workflow::evidence::{EvidenceError, trusted_keys};
 use crate::workflow::export_context::{
-    Described, Exported, ExportedCode, MARK, NotEmpty, RequestedLock, check_empty, check_no_link, described,
-    exported, pushed, requested_lock, write_code,
+    Described, Exported, ExportedCode, MARK, NotEmpty, NotPushed, Requested, RequestedLock, check_empty,
+    check_no_link, described, exported, pushed, requested, requested_lock, write_code,
 };
 use crate::workflow::export_file::check_target;
 use crate::workflow::project_sources::built_hash;
@@ -53,12 +59,19 @@ A kustomize base; the image comes from its registry, by digest. `kubectl apply -
 that sets namespace, command, volumes and number of GPUs.
 
 job.yaml runs a command once. shell.yaml is a JupyterLab with a Service inside the cluster; its first lines make the token it needs.
-verify.yaml runs the checks of the image on one node, which you name; the log is the report. jobset.yaml runs on several nodes, needs JobSet
-in the cluster and a volume of yours, so that the base does not name it.
+verify.yaml runs the checks of the image on one node, which you name, verify-group.yaml on a group of nodes; the logs are the reports.
+jobset.yaml runs on several nodes, needs JobSet in the cluster and a volume of yours, so that the base does not name it.
 
 The other pods come only to nodes whose labels of NVIDIA's GPU feature discovery (nvidia.com/gpu.compute.*, nvidia.com/cuda.driver-version.*)
 say that GPU and driver run the image, by its lock. Without these labels no node fits, and the pods stay Pending.
 ";
+/// What follows where evidence is asked for.
+const ADMIT_README: &str = "
+The command, the JupyterLab and the JobSet start only if a key in admit.yaml signed that the checks of the image passed: an init container
+runs `envforge evidence admit`. It needs an image of envforge, which is not published: push one, or name yours in `images` of an overlay.
+examples/admit in envforge's repository has the Dockerfile, and says how a private registry gets a login. This one is meant:
+
+    ";
 const PUSHED_APPTAINER_README: &str = "\
 Build it in this directory: `apptainer build image.sif image.def`. The image comes from its registry, by digest.
 Run it: `apptainer run --nv image.sif python train.py` (omit `--nv` without a GPU).
@@ -68,11 +81,16 @@ Run a command in the image: `sbatch --gpus=1 job.sbatch python train.py`, in the
 This directory must be on storage that all nodes share. The first job takes the image from its registry, by digest: once as
 image.sif, or once per node with docker and podman.
 ";
+const PYXIS_SLURM_README: &str = "\
+Run a command in the image: `sbatch --gpus=1 job.sbatch python train.py`, in the directory to mount at /workspace.
+Each node takes the image from its registry, by digest, with pyxis and enroot; a login is in ~/.config/enroot/.credentials.
+";
 
 pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
-    Box::pin(exported(args, &dir, settings)).await?;
+    let requested = Box::pin(requested(args, settings)).await?;
+    Box::pin(exported(requested, &dir, settings)).await?;
     Printer.text(dir.as_str());
     Ok(Exit::Done)
 }
@@ -80,18 +98,21 @@ pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> R
 /// The Dockerfile's folder below `DIR/image`, and a `compose.yaml` that builds and opens it.
 pub(super) async fn compose(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let source = Box::pin(below(args, settings)).await?;
-    let project = source.code.as_ref().map(|code| between(&source.dir, &code.folder)).transpose()?;
+    let code = source.code.as_ref().map(|code| between(&source.dir, &code.folder)).transpose()?;
+    let settings_of = source.folder.as_ref().map(|folder| between(&source.dir, folder)).transpose()?;
     if let Some(code) = &source.code {
         write_code(&source.dir, code, args.force)?;
     }
-    let text = compose_text(&source.lock, &source.shell, source.pushed(), project.as_deref());
+    let paths = ProjectPaths { code: code.as_deref(), settings: settings_of.as_deref() };
+    let text = compose_text(&source.lock, &source.shell, source.pushed(), paths);
     write_atomically(&source.dir.join("compose.yaml"), text.as_bytes())?;
     let readme = match source.image {
         Image::Pushed(_) => {
-            "Open a shell: `docker compose run --rm dev`. Start its services, such as Jupyter: `docker compose up`.\n"
+            "Open a shell: `docker compose run --rm dev`. Start JupyterLab, if compose.yaml has it: `docker compose up jupyter`.\n"
         }
         Image::Built(..) => {
-            "Build it and open a shell: `docker compose run --rm --build dev`. Start its services, such as Jupyter: `docker compose up --build`.\n"
+            "Build it and open a shell: `docker compose run --rm --build dev`. Start JupyterLab, if compose.yaml has it: \
+             `docker compose up --build jupyter`.\n"
         }
     };
     finish(&source, readme)
@@ -106,18 +127,35 @@ pub(super) async fn apptainer(args: &request::Export, settings: &Settings) -> Re
 
 /// The same with a batch script for Slurm.
 pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
-    if args.image.is_none() {
+    if args.image == ExportedImage::PushedOrBuilt {
         let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
         if let Some(folder) = ClusterFolder::of(&wanted, settings)? {
             return slurm_of_file(args, &folder, settings);
         }
     }
     let source = Box::pin(below(args, settings)).await?;
+    let write_job = |image| {
+        let text = cluster::slurm(&source.lock, &source.shell, image);
+        write_atomically(&source.dir.join("job.sbatch"), text.as_bytes())
+    };
+    if let Some(reference) = source.pushed()
+        && runtime_of_cluster(args, settings)? == Some(ClusterRuntime::Pyxis)
+    {
+        write_job(JobImage::Pyxis(reference))?;
+        return finish(&source, PYXIS_SLURM_README);
+    }
     write_definition(&source)?;
-    let image = source.pushed().map_or(JobImage::Folder, JobImage::Pushed);
-    let text = cluster::slurm(&source.lock, &source.shell, image);
-    write_atomically(&source.dir.join("job.sbatch"), text.as_bytes())?;
+    write_job(source.pushed().map_or(JobImage::Folder, JobImage::Pushed))?;
     finish(&source, if source.pushed().is_some() { PUSHED_SLURM_README } else { SLURM_README })
+}
+
+/// The container runtime of the cluster's nodes: the project's, else that of the configuration.
+fn runtime_of_cluster(
+    args: &request::Export,
+    settings: &Settings,
+) -> Result<Option<ClusterRuntime>, CommandError> {
+    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+    Ok(wanted.cluster.runtime.or(settings.cluster.runtime))
 }
 
 /// A batch script that starts the file of the lock in the directory of the cluster. Asks no engine.
@@ -155,17 +193,49 @@ fn slurm_of_file(
 pub(super) fn kubernetes(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
-    let reference = pushed(args.image.as_deref().unwrap_or_default())?;
-    let Described { lock, shell, code: _ } = described(args, settings)?;
-    let files = kubernetes_files(&lock, &shell, &reference, &agent_call(), Matrix::current());
+    let reference = pushed(args.image.name().unwrap_or_default())?;
+    let Described { lock, shell, .. } = described(args, settings)?;
+    let admit = admit_call(settings)?;
+    let calls = (&agent_call(), admit.as_ref());
+    let files = kubernetes_files(&lock, &shell, &reference, calls, Matrix::current());
     let files = files.ok_or_else(|| NoNode { name: name(&lock) })?;
     for (file, text) in files {
         write_atomically(&dir.join(file), text.as_bytes())?;
     }
-    write_atomically(&dir.join("README.md"), KUBERNETES_README.as_bytes())?;
+    let mut readme = KUBERNETES_README.to_owned();
+    if admit.is_some() {
+        let image = admitting_image(&reference);
+        let text =
+            format!("the pods start only with evidence of a trusted key; `{image}` must hold envforge");
+        reporter(settings.output).report(Event::Note { text });
+        readme = format!("{readme}{ADMIT_README}{image}\n");
+    }
+    write_atomically(&dir.join("README.md"), readme.as_bytes())?;
     write_atomically(&dir.join(MARK), format!("{}\n", lock.hash()).as_bytes())?;
     Printer.text(dir.as_str());
     Ok(Exit::Done)
+}
+
+/// What the pods ask of the image's evidence, as the configuration does here; `None`: it neither requires evidence nor names a key.
+fn admit_call(settings: &Settings) -> Result<Option<AdmitCall>, CommandError> {
+    let signers = trusted_keys(&[], settings, KeyPurpose::Tests)?;
+    let required = settings.policy.require_evidence.clone();
+    if signers.is_empty() {
+        return if required.is_some() { Err(EvidenceError::NoTrustedKey.into()) } else { Ok(None) };
+    }
+    let key = |Signer { key, not_after }: Signer| {
+        // A signer ends with the first moment that no longer counts, a key of the configuration with the day before.
+        let day = not_after.and_then(|end| end.to_zoned(TimeZone::UTC).date().yesterday().ok());
+        AdmitKey { pem: key.to_pem(), not_after: day.map(|day| day.to_string()) }
+    };
+    let required = required.unwrap_or_default();
+    Ok(Some(AdmitCall {
+        keys: signers.into_iter().map(key).collect(),
+        agents: settings.policy.agents.clone().unwrap_or_default(),
+        here: required.gpu() == ProvenOn::Here,
+        level: required.level(),
+        max_age: required.max_age(),
+    }))
 }
 
 /// The GPUs and drivers that run the image, for Node Feature Discovery. Asks no engine.
@@ -218,6 +288,7 @@ struct Source {
     dir: Utf8PathBuf,
     lock: Lock,
     shell: Shell,
+    folder: Option<Utf8PathBuf>,
     code: Option<ExportedCode>,
     image: Image,
 }
@@ -239,19 +310,50 @@ impl Source {
     }
 }
 
+/// The image of an export, before anything is written.
+enum Chosen {
+    /// A registry has it.
+    Pushed(ImageRef, Box<Described>),
+    /// It is built from the exported files.
+    Built(Box<Requested>),
+}
+
+/// Returns the image that was named, else that of the lock's last push, else one to build.
+async fn chosen(args: &request::Export, settings: &Settings) -> Result<Chosen, CommandError> {
+    if let Some(text) = args.image.name() {
+        let reference = pushed(text)?;
+        return Ok(Chosen::Pushed(reference, Box::new(described(args, settings)?)));
+    }
+    let requested = Box::new(Box::pin(requested(args, settings)).await?);
+    if args.image == ExportedImage::Built {
+        return Ok(Chosen::Built(requested));
+    }
+    match requested.last_pushed(settings)? {
+        Some((reference, described)) => {
+            let text = format!("image of the last push: {reference}");
+            reporter(settings.output).report(Event::Note { text });
+            Ok(Chosen::Pushed(pushed(&reference.to_string())?, Box::new(described)))
+        }
+        None if args.image == ExportedImage::LastPush => Err(NotPushed.into()),
+        None => Ok(Chosen::Built(requested)),
+    }
+}
+
 /// The folder, with the image's context in `image/` unless a pushed image is named. The caller writes the other files.
 async fn below(args: &request::Export, settings: &Settings) -> Result<Source, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
-    if let Some(text) = &args.image {
-        let reference = pushed(text)?;
-        let Described { lock, shell, code } = described(args, settings)?;
-        return Ok(Source { dir, lock, shell, code, image: Image::Pushed(reference) });
-    }
+    let requested = match Box::pin(chosen(args, settings)).await? {
+        Chosen::Pushed(reference, described) => {
+            let Described { lock, shell, folder, code } = *described;
+            return Ok(Source { dir, lock, shell, folder, code, image: Image::Pushed(reference) });
+        }
+        Chosen::Built(requested) => requested,
+    };
     check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
-    let Exported { lock, shell, code, plan, bottom, published } =
-        Box::pin(exported(args, &dir.join(IMAGE_FOLDER), settings)).await?;
-    Ok(Source { dir, lock, shell, code, image: Image::Built(Box::new(plan), bottom, published) })
+    let Exported { lock, shell, folder, code, plan, bottom, published } =
+        Box::pin(exported(*requested, &dir.join(IMAGE_FOLDER), settings)).await?;
+    Ok(Source { dir, lock, shell, folder, code, image: Image::Built(Box::new(plan), bottom, published) })
 }
 
 fn write_definition(source: &Source) -> Result<(), CommandError> {
@@ -294,16 +396,18 @@ pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) ->
         return Err(NotEmpty { dir: dir.to_string() }.into());
     }
     check_empty(&dir.join(CODE_FOLDER), args.force)?;
-    let (lock, code, reference) = if let Some(text) = &args.image {
-        let reference = pushed(text)?;
-        let Described { lock, shell: _, code } = described(args, settings)?;
-        (lock, code, Some(reference))
-    } else {
-        check_empty(&image, args.force)?;
-        check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
-        let Exported { lock, code, .. } = Box::pin(exported(args, &image, settings)).await?;
-        ignore(&dir)?;
-        (lock, code, None)
+    let (lock, code, reference) = match Box::pin(chosen(args, settings)).await? {
+        Chosen::Pushed(reference, described) => {
+            let Described { lock, code, .. } = *described;
+            (lock, code, Some(reference))
+        }
+        Chosen::Built(requested) => {
+            check_empty(&image, args.force)?;
+            check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
+            let Exported { lock, code, .. } = Box::pin(exported(*requested, &image, settings)).await?;
+            ignore(&dir)?;
+            (lock, code, None)
+        }
     };
     let mut files = None;
     if let Some(code) = &code {

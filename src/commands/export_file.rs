@@ -17,14 +17,16 @@ use crate::workflow::build_request::wanted;
 use crate::workflow::cluster_folder::{ClusterError, ClusterFolder};
 use crate::workflow::error::CommandError;
 use crate::workflow::export_file::{ImageFile, check_target, recipe_of_image, recipe_of_lock, write_file};
+use crate::workflow::export_layout::LayoutError;
 use crate::workflow::image_error::ImageError;
-use crate::workflow::image_info::{NamedImage, described, image_lock_at_hand};
+use crate::workflow::image_info::{NamedImage, build_request_of, described, image_lock_at_hand};
 use crate::workflow::image_parts::bring_base;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::read_lock;
 use crate::workflow::project_sources::built_hash;
 use crate::workflow::proven::reports_of;
 use crate::workflow::session::Session;
+use crate::workflow::shell::build_first;
 
 /// What `export squashfs --json` and `export sif --json` print.
 #[derive(Serialize)]
@@ -57,13 +59,24 @@ pub(super) async fn export_file(
             target
         }
     };
-    check_target(&target, args.force)?;
+    let written = write(kind, args, &target, settings).await;
+    if args.target.is_none() && !args.force { unless_there(written, &target, settings) } else { written }
+}
+
+/// Writes the file and reports it.
+async fn write(
+    kind: FileKind,
+    args: &request::ExportFile,
+    target: &Utf8Path,
+    settings: &Settings,
+) -> Result<Exit, CommandError> {
+    check_target(target, args.force)?;
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let reporter = reporter(settings.output);
-    let Found { image, machine, recipe, lock } = found(args, settings, (&store, &reporter)).await?;
+    let Found { image, machine, recipe, lock } = Box::pin(found(args, settings, (&store, &reporter))).await?;
     let (compression, force) = (args.compression, args.force);
     let file = ImageFile { kind, machine, compression, force };
-    let size = write_file((&store, &reporter), recipe, file, &target).await?;
+    let size = write_file((&store, &reporter), recipe, file, target).await?;
     if settings.output.json {
         let (path, compression) = (target.as_str(), Some(compression.to_string()));
         let image = Some(image.as_str());
@@ -105,6 +118,26 @@ fn size_of_file(path: &Utf8Path) -> Result<Option<u64>, CommandError> {
     }
 }
 
+/// A file that another export of this lock has put there in the meantime is this one's, too.
+fn unless_there(
+    written: Result<Exit, CommandError>,
+    target: &Utf8Path,
+    settings: &Settings,
+) -> Result<Exit, CommandError> {
+    let error = match written {
+        Ok(exit) => return Ok(exit),
+        Err(error) => error,
+    };
+    let is_there = matches!(error.downcast_ref(), Some(LayoutError::Exists { .. }));
+    match size_of_file(target)?.filter(|_| is_there) {
+        Some(size) => {
+            kept(target, size, settings);
+            Ok(Exit::Done)
+        }
+        None => Err(error),
+    }
+}
+
 /// Reports a file of the lock that is there.
 fn kept(target: &Utf8Path, size: u64, settings: &Settings) {
     let path = target.as_str();
@@ -142,7 +175,7 @@ struct Found {
     lock: Option<Lock>,
 }
 
-/// The image of the engine, or the one that was built here from the lock: it needs no engine.
+/// The image of the engine, or the one that was built here from the lock, which needs no engine; else it is built first.
 async fn found(
     args: &request::ExportFile,
     settings: &Settings,
@@ -152,22 +185,35 @@ async fn found(
         Ok(session) => session,
         Err(error) => return at_hand(args, settings, parts, error),
     };
-    let named = match described(session, args.image.as_deref(), &args.project).await {
-        Err(error) if matches!(error.downcast_ref(), Some(ImageError::SpecNotBuilt { .. })) => Err(error),
-        named => Ok(named?),
+    let unbuilt = match on_engine(args, session).await {
+        Err(error) if is_unbuilt(&error) => error,
+        answer => return answer,
     };
-    let unbuilt = match named {
-        Ok(NamedImage { name, image: None, .. }) => ImageError::SpecNotBuilt { spec: name }.into(),
-        Err(error) => error,
-        Ok(NamedImage { name, image: Some(image), lock }) => {
-            let machine = lock.as_ref().map_or(session.engine.info().machine, |lock| lock.stack.machine);
-            let recipe = recipe_of_image(session, &image.id, &name).await?;
-            return Ok(Found { image: image.id, machine, recipe, lock });
+    match at_hand(args, settings, parts, unbuilt) {
+        Err(error) if is_unbuilt(&error) => {
+            let wanted = build_request_of(settings, args.image.as_deref(), &args.project)?;
+            Box::pin(build_first(session, wanted.ok_or(error)?)).await?;
+            on_engine(args, session).await
         }
-    };
-    let found = at_hand(args, settings, parts, unbuilt)?;
-    bring_base(session, &found.recipe).await?;
-    Ok(found)
+        answer => {
+            let found = answer?;
+            bring_base(session, &found.recipe).await?;
+            Ok(found)
+        }
+    }
+}
+
+/// The image that the engine has.
+async fn on_engine(args: &request::ExportFile, session: &Session<'_>) -> Result<Found, CommandError> {
+    let NamedImage { name, image, lock } = described(session, args.image.as_deref(), &args.project).await?;
+    let Some(image) = image else { return Err(ImageError::SpecNotBuilt { spec: name }.into()) };
+    let machine = lock.as_ref().map_or(session.engine.info().machine, |lock| lock.stack.machine);
+    let recipe = recipe_of_image(session, &image.id, &name).await?;
+    Ok(Found { image: image.id, machine, recipe, lock })
+}
+
+fn is_unbuilt(error: &CommandError) -> bool {
+    matches!(error.downcast_ref(), Some(ImageError::SpecNotBuilt { .. }))
 }
 
 /// The image that was built here from the lock of what was named; `error` if there is none.
@@ -291,6 +337,43 @@ mod tests {
             2,
             "nothing else is left"
         );
+    }
+
+    /// Two exports of one lock begin when its file is missing: the second one finds it when it is done.
+    #[tokio::test]
+    async fn export_that_another_one_overtakes_ends_well() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8Path::from_path(folder.path()).expect("UTF-8").canonicalize_utf8().expect("there");
+        let settings = settings(&root);
+        let store = Store::open(&settings.paths.cache, &settings.paths.state).expect("a store");
+        let project = "schema = 1\nname = 'p'\nspec = 'pytorch-cuda:2.8-cu128'\n[target]\nany = true\n";
+        fs_err::write(root.join("envforge.toml"), project).expect("ours");
+        let added = UserAdditions { project: Some("p".to_owned()), ..UserAdditions::default() };
+        let lock = Lock { added, ..sample::lock() };
+        fs_err::write(root.join("envforge.lock"), lock.to_toml()).expect("ours");
+        built(&store, &lock, "p");
+        let args = request::ExportFile {
+            image: None,
+            target: None,
+            compression: crate::model::file_compression::FileCompression::default(),
+            force: false,
+            project: ProjectOptions::default(),
+        };
+        let target = root.join("images/p.sif");
+        let written = async || write(FileKind::Sif, &args, &target, &settings).await;
+        assert_eq!(written().await.expect("the first"), Exit::Done);
+        let size = size_of_file(&target).expect("read").expect("there");
+        let second = written().await;
+        let error = second.as_ref().expect_err("the file is there").to_string();
+        assert!(error.contains("p.sif"), "{error}");
+        assert_eq!(unless_there(second, &target, &settings).expect("the same file"), Exit::Done);
+        assert_eq!(size_of_file(&target).expect("read"), Some(size));
+        // Any other failure stays one, whatever is there.
+        let failed = unless_there(Err(FileNameError.into()), &target, &settings);
+        assert!(failed.is_err());
+        fs_err::remove_file(&target).expect("ours");
+        let gone = Err(LayoutError::Exists { target: target.clone() }.into());
+        assert!(unless_there(gone, &target, &settings).is_err());
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::workflow::named::short_id;
 use crate::workflow::old_cluster_files::{OldFile, old_cluster_files};
 use crate::workflow::own_images::listed_images;
 use crate::workflow::proven::proven;
+use crate::workflow::required_evidence::KeptProofs;
 use crate::workflow::session::Session;
 use crate::workflow::unused_images::{Unused, is_in_use, lock_of, remove_unused, unused};
 
@@ -78,6 +79,8 @@ struct Row<'a> {
     verified: bool,
     #[serde(flatten)]
     proven: Proven,
+    /// Whose key proves it for this machine, by the evidence that is kept here.
+    evidence: Option<String>,
     size: u64,
     /// Bytes that other images of envforge share.
     shared: u64,
@@ -158,8 +161,10 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
         if !of_cluster.is_empty() {
             let files = counted(of_cluster.len(), "file");
             let bytes = gigabytes(of_cluster.iter().map(|file| file.size).sum());
+            let killed =
+                if of_cluster.iter().any(OldFile::is_unfinished) { " and killed exports" } else { "" };
             Printer.say(&format!(
-                "{files} of former locks on the cluster ({bytes}): remove those that no job needs"
+                "{files} of former locks{killed} on the cluster ({bytes}): remove those that no job needs"
             ));
         }
     }
@@ -173,14 +178,21 @@ fn rows<'a>(
     in_use: impl Fn(&ImageInfo) -> Result<bool, StoreError>,
 ) -> Result<Vec<Row<'a>>, CommandError> {
     let mut rows = Vec::new();
+    let kept = KeptProofs::open(&session.store, session.settings, session.engine.info(), &*session.reporter);
     for image in images {
         let proven = proven(&session.store, &*session.reporter, image)?;
-        rows.push(row(image, all, in_use(image)?, proven));
+        let evidence = kept.text_of(image, &proven)?;
+        rows.push(row(image, all, in_use(image)?, (proven, evidence)));
     }
     Ok(rows)
 }
 
-fn row<'a>(image: &'a ImageInfo, all: &[ImageInfo], in_use: bool, proven: Proven) -> Row<'a> {
+fn row<'a>(
+    image: &'a ImageInfo,
+    all: &[ImageInfo],
+    in_use: bool,
+    (proven, evidence): (Proven, Option<String>),
+) -> Row<'a> {
     let label = |name: &str| image.labels.get(name).map_or("", String::as_str);
     Row {
         id: &image.id,
@@ -190,6 +202,7 @@ fn row<'a>(image: &'a ImageInfo, all: &[ImageInfo], in_use: bool, proven: Proven
         tags: &image.tags,
         verified: proven.is_verified(),
         proven,
+        evidence,
         size: image.size,
         shared: shared(image, all),
         in_use,
@@ -211,7 +224,7 @@ fn table(rows: &[Row<'_>]) -> String {
             gigabytes(row.size),
             gigabytes(row.shared),
             if row.in_use { "by a lock" } else { "-" },
-            row.proven.short()
+            row.evidence.clone().unwrap_or_else(|| row.proven.short())
         );
     }
     text

@@ -1,5 +1,7 @@
 //! `init`: an envforge.toml out of what the files of a folder say. Asks nothing, runs nothing.
 
+use std::collections::BTreeMap;
+
 use camino::Utf8Path;
 use serde::Serialize;
 
@@ -133,7 +135,7 @@ fn compared(found: &Migration, args: &request::Init, settings: &Settings) -> Res
     let stack = stack(settings, &found.spec, &LockOptions::default(), &args.target, None)?;
     let source = LockOptions { with: found.compared.clone(), ..LockOptions::default() };
     let wanted = wanted(Some(&found.spec), &ProjectOptions::default(), &source, &args.target, settings)?;
-    check_companions(settings, &wanted, &stack)
+    check_companions(settings, &wanted, &stack, Matrix::current())
 }
 
 /// Prints the table, and returns why there is no project.
@@ -159,6 +161,15 @@ fn refused(
                 }
                 None => "these files name no framework with CUDA".to_owned(),
             };
+            (None, files.clone(), rows, NotUnderstood { files, what, hint }.into())
+        }
+        Refusal::UnknownRelease { written, origin, product, files, rows } => {
+            let what = format!(
+                "the variable in `{written}` ({origin}) has no value, and no other line names the version"
+            );
+            let hint = format!(
+                "name the version yourself: `envforge init {product}:VERSION`, or give the variable a default"
+            );
             (None, files.clone(), rows, NotUnderstood { files, what, hint }.into())
         }
         Refusal::Impossible { spec, files, rows } => {
@@ -227,6 +238,18 @@ fn told(said: &Said<'_>, error: Option<String>, output: Output) {
     Printer.say(&wrapped(&table(files, rows), output.talk_width));
 }
 
+/// Lines of one kind that the table for people has; `--json` has all.
+const MOST_LINES: usize = 20;
+
+/// Entries of one line of it.
+const MOST_ENTRIES: usize = 60;
+
+/// `and 7 more: --json has all`, if some are left out.
+fn more(all: usize, shown: usize) -> Option<String> {
+    let left = all.checked_sub(shown).filter(|left| *left > 0)?;
+    Some(format!("and {left} more: `envforge init --json` has all"))
+}
+
 fn table(files: &[String], rows: &[Row]) -> String {
     let mut text =
         format!("read: {}\n", if files.is_empty() { "nothing".to_owned() } else { files.join(", ") });
@@ -245,8 +268,11 @@ fn table(files: &[String], rows: &[Row]) -> String {
             text += &kept(&of_kind);
             continue;
         }
-        for row in of_kind {
+        for row in of_kind.iter().take(MOST_LINES) {
             text += &hanging(&format!("  {}: ", row.origin), &format!("{} ({})", row.text, row.why));
+        }
+        if let Some(more) = more(of_kind.len(), MOST_LINES) {
+            text += &hanging("  ", &more);
         }
     }
     text
@@ -254,20 +280,29 @@ fn table(files: &[String], rows: &[Row]) -> String {
 
 /// What was kept: those of one reason in one line.
 fn kept(rows: &[&Row]) -> String {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut reasons: Vec<(&str, Vec<&Row>)> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for row in rows {
-        let entry =
-            if row.why.is_empty() { row.text.clone() } else { format!("{} ({})", row.text, row.origin) };
-        match reasons.iter_mut().find(|(why, _)| *why == row.why) {
-            Some((_, entries)) => entries.push(entry),
-            None => reasons.push((&row.why, vec![entry])),
+        let at = *places.entry(&row.why).or_insert(reasons.len());
+        if at == reasons.len() {
+            reasons.push((&row.why, Vec::new()));
         }
+        reasons[at].1.push(row);
     }
-    let line = |(why, entries): &(&str, Vec<String>)| {
+    let entry = |row: &&Row| {
+        if row.why.is_empty() { row.text.clone() } else { format!("{} ({})", row.text, row.origin) }
+    };
+    let line = |(why, of_reason): &(&str, Vec<&Row>)| {
         let why = if why.is_empty() { "packages" } else { why };
+        let shown = of_reason.iter().take(MOST_ENTRIES).map(entry);
+        let entries: Vec<_> = shown.chain(more(of_reason.len(), MOST_ENTRIES)).collect();
         hanging(&format!("  {why}: "), &entries.join(", "))
     };
-    reasons.iter().map(line).collect()
+    let mut text: String = reasons.iter().take(MOST_LINES).map(line).collect();
+    if let Some(more) = more(reasons.len(), MOST_LINES) {
+        text += &hanging("  ", &more);
+    }
+    text
 }
 
 /// A project file exists already.

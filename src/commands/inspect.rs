@@ -22,8 +22,10 @@ use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_info::{NamedImage, described};
 use crate::workflow::proven::proven;
+use crate::workflow::request_error::RequestError;
 use crate::workflow::required_evidence::proven_by_key;
 use crate::workflow::session::Session;
+use crate::workflow::spec_parts::{restricted_name, restricted_names};
 
 /// What `inspect --json` prints.
 #[derive(Serialize)]
@@ -57,8 +59,9 @@ struct DiffReport<'a> {
 }
 
 pub(super) async fn inspect(args: &request::Inspect, settings: &Settings) -> Result<Exit, CommandError> {
+    let name = restricted_name(args.name.as_ref(), &args.parts)?;
     let session = Session::open(settings, None).await?;
-    let found = described(&session, args.name.as_deref(), &args.project).await?;
+    let found = described(&session, name.as_deref(), &args.project).await?;
     if args.sbom {
         let lock = found.lock.as_ref().ok_or_else(|| unknown_lock(&found.name))?;
         Printer.json(&lock.spdx(&found.name));
@@ -158,12 +161,13 @@ fn text(found: &NamedImage, proven: Option<&Proven>, evidence: Option<&str>) -> 
 }
 
 pub(super) async fn diff(args: &request::Diff, settings: &Settings) -> Result<Exit, CommandError> {
+    if let (Some(spec), Some(option)) = (args.to.clone(), args.project.option()) {
+        return Err(RequestError::SpecAndProject { spec, option }.into());
+    }
+    let mut names = restricted_names(std::iter::once(&args.from).chain(&args.to), &args.parts)?.into_iter();
     let session = Session::open(settings, None).await?;
-    let project = ProjectOptions::default();
-    let (from, to) = (
-        described(&session, Some(&args.from), &project).await?,
-        described(&session, args.to.as_deref(), &project).await?,
-    );
+    let from = described(&session, names.next().as_deref(), &ProjectOptions::default()).await?;
+    let to = described(&session, names.next().as_deref(), &args.project).await?;
     let lock = |side: &NamedImage| side.lock.clone().ok_or_else(|| unknown_lock(&side.name));
     let (old, new) = (lock(&from)?, lock(&to)?);
     let changes = old.changes(&new);
@@ -186,7 +190,7 @@ pub(super) async fn diff(args: &request::Diff, settings: &Settings) -> Result<Ex
     }
     if !settings.output.quiet {
         if let Some([both, one, other]) = layers {
-            Printer.say(&format!("{both} layers are shared, of {one} and {other}"));
+            Printer.say(&format!("{} shared, of {one} and {other}", counted(both, "layer")));
         }
         match &paths {
             None => Printer.say("run `envforge build --locked` for both to compare paths"),

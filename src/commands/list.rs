@@ -4,7 +4,9 @@ use crate::failure::Exit;
 use crate::model::compat::tables::Product;
 use crate::model::compat::{Matrix, TOOLKIT};
 use crate::model::request;
-use crate::model::resolve::{ListReport, ResolveOptions, entries, list_text, refusal_text, resolve};
+use crate::model::resolve::{
+    ListReport, ResolveOptions, entries, list_text, products_text, refusal_text, resolve,
+};
 use crate::model::spec::{CudaRequest, Spec, cuda_part, python_part};
 use crate::model::target::Target;
 use crate::model::wrap::wrapped;
@@ -57,6 +59,8 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
     let report = ListReport::new(found);
     if settings.output.json {
         Printer.json(&report);
+    } else if filter.is_none() && !args.all {
+        Printer.text(&products_text(&report.entries, matrix));
     } else {
         Printer.text(&list_text(&report.entries));
     }

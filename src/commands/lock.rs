@@ -14,7 +14,7 @@ use crate::store::Store;
 use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::companions::check_companions;
 use crate::workflow::content_digest::digest_of;
-use crate::workflow::custom_base::named_base;
+use crate::workflow::custom_base::{BaseAtHand, matrix_of, named_base};
 use crate::workflow::dated_indexes::check_dated_indexes;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
@@ -29,7 +29,7 @@ use crate::workflow::misfits::misfits_of;
 use crate::workflow::named::Named;
 use crate::workflow::own_images::image_of_lock;
 use crate::workflow::session::Session;
-use crate::workflow::stack::stack;
+use crate::workflow::stack::{stack, stack_at_hand};
 use crate::workflow::tool_lock::{ToolLockReport, preferring};
 
 /// What `lock --json` prints.
@@ -134,10 +134,11 @@ pub(super) async fn made(
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let wanted = &preferring(wanted, args, &stack, settings)?;
-    check_companions(settings, wanted, &stack)?;
+    check_companions(settings, wanted, &stack, &matrix_of(named.as_ref()))?;
     check_dated_indexes(settings, wanted, &stack)?;
     let wanted = &with_listed(wanted, &stack, settings).await?;
-    let session = Session::open(settings, Some(&wanted.source)).await?;
+    let session = Session { refresh: args.refresh, ..Session::open(settings, Some(&wanted.source)).await? };
+    session.refreshed().await?;
     let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), wanted)).await?;
     let content = if args.digest {
         forget_other_layout(&session, &mut locked);
@@ -177,13 +178,19 @@ async fn content(session: &Session<'_>, locked: &LockedBuild, spec: &str) -> Res
 
 /// `lock --check`: whether the lock there is what is wanted. Asks neither engine nor network.
 fn check(wanted: &BuildRequest, settings: &Settings) -> Result<Exit, CommandError> {
-    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, None)?;
+    let base = BaseAtHand::read(wanted, settings)?;
+    let stack = stack_at_hand(settings, wanted, &base)?;
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let path = lock_path(settings, &stack, &wanted.source);
     let old = read_lock(&path)?;
     let wanted = &wanted.dated_as(old.as_ref());
     let supplied = LocalWheels::new(stack, wanted, old.as_ref(), settings, &store)?;
     let differences = match &old {
+        // Only the name of a base is known that no lock has.
+        Some(lock) if base.unread.is_some() => {
+            let what = "base".to_owned();
+            vec![Difference { what, locked: Some(lock.base.name.clone()), wanted: base.unread }]
+        }
         Some(lock) => supplied.differences(lock, wanted),
         None => {
             return Err(LockingError::Stale {

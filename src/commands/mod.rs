@@ -28,6 +28,7 @@ mod push;
 mod shell;
 mod size;
 mod status;
+mod this_machine;
 mod vendor;
 mod verify;
 mod why;

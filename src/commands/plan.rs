@@ -1,7 +1,6 @@
 //! `plan`: spec and target to a stack or a refusal. Touches neither network nor engine.
 
 use crate::failure::Exit;
-use crate::model::compat::Matrix;
 use crate::model::request::{self, LockOptions};
 use crate::model::resolve::{
     companions_text, device_code_share, device_code_text, nearest_published, not_checked, not_checked_text,
@@ -14,11 +13,11 @@ use crate::settings::Settings;
 use crate::workflow::build_machine::this_machine;
 use crate::workflow::build_request::wanted;
 use crate::workflow::companions::chosen_companions;
+use crate::workflow::custom_base::BaseAtHand;
 use crate::workflow::error::CommandError;
 use crate::workflow::target::{options, target};
 
 pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, CommandError> {
-    let matrix = Matrix::current();
     let source = LockOptions {
         base: args.base.clone(),
         with: args.with.clone(),
@@ -29,14 +28,18 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
     let wanted = wanted(args.spec.as_deref(), &args.project, &source, &args.target, settings)?
         .with_parts(&args.parts)?;
     let spec: Spec = wanted.spec.parse()?;
+    let base = BaseAtHand::read(&wanted, settings)?;
+    let matrix = &*base.matrix;
     let target = target(&wanted.target, &settings.target, matrix, &*reporter(settings.output))?;
     let options = options(&wanted.target, &wanted.source, settings);
     let mut chosen = Vec::new();
     let answer = resolve(&spec, &target, matrix, &options).and_then(|stack| {
-        chosen = chosen_companions(&wanted, &spec, &stack, &options).map_err(|refusal| *refusal)?;
+        let facts = base.facts();
+        chosen = chosen_companions(&wanted, &spec, &stack, &options, facts).map_err(|refusal| *refusal)?;
         Ok(stack)
     });
-    if let Some(text) = answer.as_ref().ok().and_then(unknown_code) {
+    let unread = answer.as_ref().ok().and_then(|stack| base.warning(stack));
+    for text in unread.clone().into_iter().chain(answer.as_ref().ok().and_then(unknown_code)) {
         reporter(settings.output).report(Event::Warning { text });
     }
     let unchecked = answer
@@ -47,7 +50,8 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
         let report = plan_report(&wanted.spec, &spec, &target, "auto", &answer)
             .with_companions(chosen)
             .with_not_checked(unchecked)
-            .with_device_code(share);
+            .with_device_code(share)
+            .with_unread_base(unread);
         let built = answer.as_ref().ok().and_then(|stack| source_report(stack, this_machine()));
         Printer.json(&match built {
             Some(source) => report.with_source(source, &nearest_published(&spec, &target, matrix, &options)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::engine::{ImageInfo, Images};
+use crate::engine::{Engine as _, ImageInfo, Images};
 use crate::failure::Exit;
 use crate::model::request;
 use crate::model::verdict::Proven;
@@ -15,6 +15,7 @@ use crate::settings::Settings;
 use crate::store::Store;
 use crate::workflow::error::CommandError;
 use crate::workflow::proven::proven;
+use crate::workflow::required_evidence::KeptProofs;
 use crate::workflow::session::connect;
 use crate::workflow::shell::{ShellRow, shell_rows};
 
@@ -36,6 +37,8 @@ struct Row {
     verified: bool,
     #[serde(flatten)]
     proven: Proven,
+    /// Whose key proves it for this machine, by the evidence that is kept here.
+    evidence: Option<String>,
 }
 
 impl Row {
@@ -44,12 +47,14 @@ impl Row {
         engine: &dyn Images,
         store: &Store,
         reporter: &dyn Reporter,
+        kept: &KeptProofs<'_>,
     ) -> Result<Self, CommandError> {
         // The image may be gone while its container runs: its id still says what was proven.
         let found = engine.image(&shell.image).await?;
         let image = found.unwrap_or_else(|| ImageInfo { id: shell.image.clone(), ..ImageInfo::default() });
         let proven = proven(store, reporter, &image)?;
-        Ok(Self { shell, verified: proven.is_verified(), proven })
+        let evidence = kept.text_of(&image, &proven)?;
+        Ok(Self { shell, verified: proven.is_verified(), proven, evidence })
     }
 }
 
@@ -57,10 +62,11 @@ pub(super) async fn ps(args: &request::Ps, settings: &Settings) -> Result<Exit, 
     let docker = connect(settings).await?;
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let reporter = reporter(settings.output);
+    let kept = KeptProofs::open(&store, settings, docker.info(), &*reporter);
     loop {
         let mut containers = Vec::new();
         for shell in shell_rows(&docker).await? {
-            containers.push(Row::of(shell, &docker, &store, &*reporter).await?);
+            containers.push(Row::of(shell, &docker, &store, &*reporter, &kept).await?);
         }
         let listing = Listing { schema: 1, containers };
         if settings.output.json {
@@ -82,7 +88,7 @@ fn text(listing: &Listing) -> String {
         return "nothing runs\n".to_owned();
     }
     let mut rows = vec![["NAME", "SPEC", "PORTS", "GPU", "STATUS", "IMAGE"].map(str::to_owned)];
-    rows.extend(listing.containers.iter().map(|Row { shell: row, proven, .. }| {
+    rows.extend(listing.containers.iter().map(|Row { shell: row, proven, evidence, .. }| {
         let ports: Vec<_> = row
             .ports
             .iter()
@@ -94,7 +100,7 @@ fn text(listing: &Listing) -> String {
             or_dash(ports.join(" ")),
             or_dash(gpu_text(row)),
             row.status.clone(),
-            proven.short(),
+            evidence.clone().unwrap_or_else(|| proven.short()),
         ]
     }));
     let mut text = String::new();
@@ -153,7 +159,7 @@ mod tests {
             checked: "2026-11-26T10:00:00Z".into(),
         };
         let proven = Proven { state: ImageState::Verified, proven: vec![proof], failed: vec![] };
-        let row = Row { shell: row, verified: true, proven };
+        let row = Row { shell: row, verified: true, proven, evidence: None };
         let json = serde_json::to_string(&row).expect("JSON");
         assert_eq!(json.matches("\"state\":").count(), 1, "that of the container: {json}");
         let shown = text(&Listing { schema: 1, containers: vec![row] });

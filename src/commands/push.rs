@@ -28,6 +28,7 @@ use crate::workflow::push::{
 use crate::workflow::request_error::RequestError;
 use crate::workflow::required_evidence::status_by_policy;
 use crate::workflow::session::Session;
+use crate::workflow::spec_parts::restricted_name;
 use crate::workflow::verify_target::{found, provenance};
 
 /// What `push --json` prints.
@@ -53,6 +54,7 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     if !args.platforms.is_empty() && all.iter().any(|target| target.tag().is_none()) {
         return Err(RequestError::PlatformsNeedTag.into());
     }
+    let name = restricted_name(args.image.as_ref(), &args.parts)?;
     // An unusable key fails before anything is pushed.
     let key = args.attest.then(|| signing_key(args.key.as_deref(), settings)).transpose()?;
     let mut session = Session::open(settings, None).await?;
@@ -62,7 +64,7 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     if !args.platforms.is_empty() && !args.platforms.contains(&own) {
         return Err(RequestError::OwnPlatform { own: own.platform() }.into());
     }
-    let image = match &args.image {
+    let image = match &name {
         Some(name) => found(session, name).await?,
         None => project_image(session, &args.project).await?,
     }

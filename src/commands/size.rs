@@ -20,6 +20,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_info::described;
 use crate::workflow::session::Session;
+use crate::workflow::spec_parts::restricted_name;
 
 /// What `size --json` prints.
 #[derive(Serialize)]
@@ -49,8 +50,9 @@ struct CodeReport<'a> {
 }
 
 pub(super) async fn size(args: &request::Size, settings: &Settings) -> Result<Exit, CommandError> {
+    let name = restricted_name(args.name.as_ref(), &args.parts)?;
     let session = Session::open(settings, None).await?;
-    let found = described(&session, args.name.as_deref(), &args.project).await?;
+    let found = described(&session, name.as_deref(), &args.project).await?;
     let Some(image) = &found.image else {
         return Err(ImageError::SpecNotBuilt { spec: found.name }.into());
     };

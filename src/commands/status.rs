@@ -10,7 +10,7 @@ use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::Store;
 use crate::workflow::build_request::{BuildRequest, wanted};
-use crate::workflow::custom_base::custom_base;
+use crate::workflow::custom_base::BaseAtHand;
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus;
 use crate::workflow::lock_file::{lock_path, read_lock};
@@ -19,7 +19,7 @@ use crate::workflow::own_images::{images_of_lock, is_outside_project, own_images
 use crate::workflow::project_sources::image_hash;
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
-use crate::workflow::stack::stack;
+use crate::workflow::stack::stack_at_hand;
 
 /// The state of a project's lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -110,7 +110,8 @@ pub(super) async fn status(settings: &Settings) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// The state of the project's lock, and the hash of its image's. Asks neither engine nor network: a base of the user's own is not compared.
+/// The state of the project's lock, and the hash of its image's. Asks neither engine nor network: a base of the user's own is that of
+/// the lock.
 fn lock_of(
     project: &BuildRequest,
     settings: &Settings,
@@ -119,12 +120,10 @@ fn lock_of(
     let Some(lock) = read_lock(&path)? else { return Ok((Some(LockState::Missing), None)) };
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let hash = image_hash(&store, project, &lock)?;
-    if custom_base(&project.source).is_some() {
-        return Ok((None, hash));
-    }
-    let stack = stack(settings, &project.spec, &project.source, &project.target, None)?;
+    let base = BaseAtHand::read(project, settings)?;
+    let stack = stack_at_hand(settings, project, &base)?;
     debug_assert_eq!(lock_path(settings, &stack, &project.source), path);
-    let fits = lock.differences_from(&stack, &project.added).is_empty();
+    let fits = base.unread.is_none() && lock.differences_from(&stack, &project.added).is_empty();
     Ok((Some(if fits { LockState::UpToDate } else { LockState::OutOfDate }), hash))
 }
 

@@ -13,6 +13,7 @@ use crate::settings::Settings;
 use crate::store::Store;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_info::lock_at_hand;
+use crate::workflow::spec_parts::restricted_name;
 
 /// What `why --json` prints.
 #[derive(Serialize)]
@@ -25,7 +26,8 @@ struct WhyReport<'a> {
 }
 
 pub(super) fn why(args: &request::Why, settings: &Settings) -> Result<Exit, CommandError> {
-    let lock = lock_at_hand(settings, args.name.as_deref(), &args.project)?.ok_or(NoLock)?;
+    let name = restricted_name(args.name.as_ref(), &args.parts)?;
+    let lock = lock_at_hand(settings, name.as_deref(), &args.project)?.ok_or(NoLock)?;
     let origin = origin(&lock, &args.package, settings)?;
     if settings.output.json {
         Printer.json(&WhyReport { schema: 1, lock: lock.hash(), origin: &origin });

@@ -153,12 +153,7 @@ fn check(sent: &[String], code: &[SourceFile]) -> Result<(), String> {
 }
 
 /// Keeps the byte code of a wheel.
-pub(crate) fn keep(
-    store: &Store,
-    wheel: &str,
-    identity: &str,
-    code: &[SourceFile],
-) -> Result<(), StoreError> {
+pub fn keep(store: &Store, wheel: &str, identity: &str, code: &[SourceFile]) -> Result<(), StoreError> {
     records(store).write(&name_of(wheel, identity), &write(&[code]))
 }
 

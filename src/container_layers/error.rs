@@ -1,5 +1,7 @@
 //! Why a layer cannot be made.
 
+use std::time::Duration;
+
 use crate::archive::content_digest::ContentError;
 use crate::archive::saved_layers::SavedImageError;
 use crate::engine::EngineError;
@@ -36,6 +38,12 @@ pub enum LayerError {
         code: i64,
         /// The last lines of its output.
         output: Vec<String>,
+    },
+    /// A step of the engine's builder did not end.
+    #[error("cannot make a layer: its step ran for more than {} min", limit.as_secs() / 60)]
+    TooLong {
+        /// The most that it may take.
+        limit: Duration,
     },
     /// The compiler of byte code answered something else than asked.
     #[error("the compiler of byte code returned {found}")]
@@ -75,6 +83,7 @@ impl Failure for LayerError {
             Self::Environment { .. } => Exit::No,
             Self::Content { .. }
             | Self::Step { .. }
+            | Self::TooLong { .. }
             | Self::ByteCode { .. }
             | Self::OtherLayer { .. }
             | Self::Io(_) => Exit::Outside,
@@ -90,6 +99,12 @@ impl Failure for LayerError {
                 vec!["remove the distribution package that brings it: see `apt` in envforge.toml".to_owned()]
             }
             Self::OtherLayer { .. } => vec!["do not use its source: nothing of it was used".to_owned()],
+            Self::TooLong { .. } => {
+                vec![
+                    "find the script of a package that does not end: run the same command again with -v"
+                        .to_owned(),
+                ]
+            }
             Self::Content { .. } | Self::Step { .. } | Self::ByteCode { .. } | Self::Io(_) => {
                 vec![
                     "run the same command again with -v; `--builder dockerfile` builds without this step"

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::Utf8Path;
 
 use super::error::LayerError;
 use super::kept::{KeptLayer, find, keep};
 use crate::archive::saved_layers::layers_above;
-use crate::engine::{Engine, ImageBuildRequest, ImageInfo, Network, TemporaryTag};
+use crate::engine::{Engine, EngineError, ImageBuildRequest, ImageInfo, Network, TemporaryTag};
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::sha256::sha256_hex;
 use crate::report::Reporter;
@@ -17,6 +18,9 @@ use crate::store::Store;
 
 /// Raised when the same inputs give other layers than before.
 const LAYOUT: u32 = 2;
+
+/// The longest that a step runs, in an emulated machine too: scripts of the base's packages may wait for ever.
+const LONGEST: Duration = Duration::from_hours(2);
 
 /// What making a layer needs.
 #[derive(Clone)]
@@ -90,7 +94,7 @@ pub async fn step_layers(tools: &Tools<'_>, step: Step<'_>) -> Result<Vec<KeptLa
         no_cache: tools.no_cache,
         scratch_tag: scratch.name().to_owned(),
     };
-    tools.engine.build(request, Arc::clone(&tools.reporter)).await?;
+    within(LONGEST, tools.engine.build(request, Arc::clone(&tools.reporter))).await?;
     let saved = tools.store.temp_file()?;
     let path = Utf8Path::from_path(saved.path()).expect("the cache's path is UTF-8");
     tools.engine.save(scratch.name(), path.to_owned()).await?;
@@ -104,9 +108,29 @@ pub async fn step_layers(tools: &Tools<'_>, step: Step<'_>) -> Result<Vec<KeptLa
     Ok(keep(tools.store, &key, made)?)
 }
 
+/// Awaits a build that ends in that time. One that does not is dropped, which ends its container.
+async fn within<T>(
+    limit: Duration,
+    build: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, LayerError> {
+    match tokio::time::timeout(limit, build).await {
+        Ok(built) => Ok(built?),
+        Err(_) => Err(LayerError::TooLong { limit }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn step_that_never_ends_is_an_error_after_its_time() {
+        let never = std::future::pending::<Result<(), EngineError>>();
+        let error = within(Duration::from_millis(1), never).await.expect_err("ended");
+        assert!(matches!(error, LayerError::TooLong { .. }), "{error}");
+        assert!(LayerError::TooLong { limit: LONGEST }.to_string().ends_with("for more than 120 min"));
+        within(LONGEST, std::future::ready(Ok(()))).await.expect("it ends in time");
+    }
 
     fn below(layers: &[&str]) -> ImageInfo {
         let layers = layers.iter().map(|&layer| layer.to_owned()).collect();

@@ -76,6 +76,7 @@ async fn features(
     Ok(EngineInfo {
         name: if podman { "Podman" } else { "Docker" }.to_owned(),
         version: version.version.unwrap_or_default(),
+        id: info.id.clone(),
         api: daemon.client.client_version().to_string(),
         machine: machine(address, &info)?,
         builds: builder_kind(daemon).await?,

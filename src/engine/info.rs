@@ -9,6 +9,8 @@ pub struct EngineInfo {
     pub name: String,
     /// The engine's version: `20.10.24`.
     pub version: String,
+    /// The engine's own id, made when it was installed.
+    pub id: Option<String>,
     /// The negotiated API version: `1.41`.
     pub api: String,
     /// The architecture of its containers.
@@ -59,6 +61,7 @@ impl EngineInfo {
         Self {
             name: "Docker".to_owned(),
             version: "28.0".to_owned(),
+            id: None,
             api: "1.48".to_owned(),
             machine: Machine::X86_64,
             builds: BuilderKind::BuildKit,

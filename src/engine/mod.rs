@@ -40,7 +40,9 @@ pub use docker::Docker;
 pub use error::EngineError;
 pub use gpu::{GpuAccess, GpuChoice, GpuRequest};
 pub use gpu_selection::GpuSelection;
-pub use image::layered::{ConfigOf, ImageLayer, LayerContent, LayeredImage, PackedLayer, plain_config};
+pub use image::layered::{
+    ConfigOf, Expected, ImageLayer, LayerContent, LayeredImage, PackedLayer, plain_config,
+};
 pub use image::temporary_tag::{TemporaryTag, is_temporary};
 pub use image::types::{Images, PullRequest};
 pub use info::{BuilderKind, EngineInfo};

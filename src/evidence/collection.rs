@@ -68,8 +68,8 @@ enum Conflicts {
 /// The entries of one signer, each with when it was signed.
 type Entries = BTreeMap<EntryKey, (Entry, Timestamp)>;
 
-/// The statements of one signer.
-type Statements = Vec<(Statement, Vec<u8>)>;
+/// The statements of one signer, each with its payload.
+type Statements<'a> = Vec<(Statement, &'a [u8])>;
 
 impl Collection {
     /// Reads the evidence of the image with that digest by keys that are trusted.
@@ -90,7 +90,7 @@ impl Collection {
         conflicts: Conflicts,
     ) -> Self {
         let mut all = Self::default();
-        let mut of_signer: BTreeMap<&PublicKey, Statements> = BTreeMap::new();
+        let mut of_signer: BTreeMap<&PublicKey, Statements<'_>> = BTreeMap::new();
         let mut foreign = 0_usize;
         for attestation in found {
             let signed = signers
@@ -103,7 +103,7 @@ impl Collection {
             };
             // The same statement stands in both forms.
             let read = of_signer.get(&signer.key);
-            if read.is_some_and(|read| read.iter().any(|(_, bytes)| bytes == payload)) {
+            if read.is_some_and(|read| read.iter().any(|(_, bytes)| *bytes == payload)) {
                 continue;
             }
             match all.statement(payload, digest, now) {
@@ -116,7 +116,7 @@ impl Collection {
                     ));
                 }
                 Some(statement) => {
-                    of_signer.entry(&signer.key).or_default().push((statement, payload.to_vec()));
+                    of_signer.entry(&signer.key).or_default().push((statement, payload));
                 }
                 None => {}
             }
@@ -133,17 +133,17 @@ impl Collection {
     /// Reads it without any key: anybody may have said it.
     pub fn unchecked(found: &[Attestation], digest: &Digest, now: Timestamp) -> Self {
         let mut all = Self::default();
-        let mut of_signer: BTreeMap<String, Statements> = BTreeMap::new();
+        let mut of_signer: BTreeMap<String, Statements<'_>> = BTreeMap::new();
         for attestation in found {
             let payload = attestation.envelope.unchecked_payload();
             if let Some(statement) = all.statement(payload, digest, now) {
                 let signer = attestation.signer.clone().unwrap_or_default();
-                of_signer.entry(signer).or_default().push((statement, payload.to_vec()));
+                of_signer.entry(signer).or_default().push((statement, payload));
             }
         }
         // The same statement stands in a form that names its key and in one that does not.
         let named = of_signer.iter().filter(|(signer, _)| !signer.is_empty()).flat_map(|(_, all)| all);
-        let named: Vec<Vec<u8>> = named.map(|(_, bytes)| bytes.clone()).collect();
+        let named: Vec<&[u8]> = named.map(|(_, bytes)| *bytes).collect();
         if let Some(unnamed) = of_signer.get_mut("") {
             unnamed.retain(|(_, bytes)| !named.contains(bytes));
         }
@@ -180,7 +180,12 @@ impl Collection {
     }
 
     /// Adds what one signer says.
-    fn read(&mut self, mut statements: Statements, (signer, checked): (&str, bool), conflicts: Conflicts) {
+    fn read(
+        &mut self,
+        mut statements: Statements<'_>,
+        (signer, checked): (&str, bool),
+        conflicts: Conflicts,
+    ) {
         statements.sort_by(|(one, first), (other, second)| {
             (one.number, one.issued, first).cmp(&(other.number, other.issued, second))
         });

@@ -21,6 +21,16 @@ const SPKI_HEAD: [u8; 26] = [
 ];
 /// The object id of elliptic-curve keys, to tell another curve from another algorithm.
 const EC_KEY: [u8; 9] = [0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+/// Object ids in keys that cannot be used, with what they are: `openssl genpkey` makes them all.
+const OTHERS: [(&[u8], &str); 7] = [
+    (&[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07], "damaged P-256"),
+    (&[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22], "P-384"),
+    (&[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23], "P-521"),
+    (&[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x0a], "secp256k1"),
+    (&[0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01], "RSA"),
+    (&[0x06, 0x03, 0x2b, 0x65, 0x70], "Ed25519"),
+    (&[0x06, 0x03, 0x2b, 0x65, 0x71], "Ed448"),
+];
 /// Bytes of an uncompressed point.
 const POINT: usize = 65;
 /// Characters of a fingerprint that are shown.
@@ -47,8 +57,7 @@ impl PublicKey {
     fn from_der(der: &[u8]) -> Result<Self, KeyError> {
         match der.strip_prefix(&SPKI_HEAD) {
             Some(point) if point.len() == POINT && point[0] == 4 => Ok(Self { point: point.to_vec() }),
-            _ if der.windows(EC_KEY.len()).any(|part| part == EC_KEY) => Err(KeyError::Curve),
-            _ => Err(KeyError::Algorithm),
+            _ => Err(unsupported(der)),
         }
     }
 
@@ -112,8 +121,7 @@ impl SigningKey {
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &der, &random);
         match pair {
             Ok(pair) => Ok(Self { pair, random }),
-            Err(_) if der.windows(EC_KEY.len()).any(|part| part == EC_KEY) => Err(KeyError::Curve),
-            Err(_) => Err(KeyError::Algorithm),
+            Err(_) => Err(unsupported(&der)),
         }
     }
 
@@ -137,6 +145,16 @@ impl SigningKey {
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, der.as_ref(), &random);
         Self { pair: pair.expect("made just now"), random }
     }
+}
+
+/// Why a key cannot be used: what it is instead.
+fn unsupported(der: &[u8]) -> KeyError {
+    let has = |id: &[u8]| der.windows(id.len()).any(|part| part == id);
+    KeyError::Unsupported(match OTHERS.iter().find(|(id, _)| has(id)) {
+        Some((_, name)) => name,
+        None if has(&EC_KEY) => "on another curve",
+        None => "of an unknown algorithm",
+    })
 }
 
 /// The kind and the bytes of the first block of PEM (RFC 7468).

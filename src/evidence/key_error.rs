@@ -17,12 +17,9 @@ pub enum KeyError {
     /// Another kind of PEM.
     #[error("unsupported kind of key `{0}`")]
     Kind(String),
-    /// An elliptic curve that is not P-256.
-    #[error("unsupported curve (evidence is signed with P-256)")]
-    Curve,
-    /// Another algorithm, or damaged.
-    #[error("not an ECDSA P-256 key")]
-    Algorithm,
+    /// Another algorithm or curve than ECDSA on P-256, or damaged.
+    #[error("unsupported key: {0} (evidence is signed with ECDSA P-256)")]
+    Unsupported(&'static str),
     /// The key is encrypted and no password was given.
     #[error("the key is encrypted, and COSIGN_PASSWORD is not set")]
     PasswordMissing,
@@ -41,7 +38,7 @@ impl Failure for KeyError {
 
     fn hints(&self) -> Vec<String> {
         let hint = match self {
-            Self::NotPem | Self::Public | Self::Curve | Self::Algorithm => {
+            Self::NotPem | Self::Public | Self::Unsupported(_) => {
                 "make a key: `cosign generate-key-pair`, or `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem`"
             }
             Self::Private => {

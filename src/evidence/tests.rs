@@ -281,6 +281,36 @@ fn key_past_its_date_counts_for_what_it_signed_before() {
     assert_refused(&until(now() - DAY), &wanted(), "after the key's `not-after`");
 }
 
+/// The clock of the machine that asks, or of the one that signed.
+#[test]
+fn clock_that_is_a_year_off_admits_nothing() {
+    let key = SigningKey::new();
+    let year = DAY * 365;
+    let good = statement(1, &[entry(H200, "580.95.05", Level::Full)]);
+    let by_clock = |by: SignedDuration| {
+        let mut moved = Statement { issued: good.issued + by, ..good.clone() };
+        moved.entries[0].checked = good.entries[0].checked + by;
+        moved
+    };
+    for (signs, asks, says) in [
+        (SignedDuration::ZERO, -year, "and this machine's clock says 2025-11-28"),
+        (SignedDuration::ZERO, year, "366 days ago; limit 90"),
+        (-year, SignedDuration::ZERO, "366 days ago; limit 90"),
+        (year, SignedDuration::ZERO, "and this machine's clock says 2026-11-28"),
+    ] {
+        let (found, clock) = ([signed(&by_clock(signs), &key)], now() + asks);
+        let read = Collection::by(&[signer(&key)], &found, &digest("image"), clock);
+        match admit(&read, &wanted(), Matrix::current(), clock) {
+            Admission::Refused(reasons) => assert!(reasons.join("\n").contains(says), "{says}: {reasons:#?}"),
+            Admission::Admitted(proofs) => panic!("{says}: admitted {proofs:#?}"),
+        }
+    }
+    // Both are off in the same way: nothing tells.
+    let found = [signed(&by_clock(year), &key)];
+    let read = Collection::by(&[signer(&key)], &found, &digest("image"), now() + year);
+    assert!(matches!(admit(&read, &wanted(), Matrix::current(), now() + year), Admission::Admitted(_)));
+}
+
 #[test]
 fn newest_word_counts_and_nothing_is_forgotten() {
     let key = SigningKey::new();
@@ -379,6 +409,9 @@ const P256_SEC1: &str = include_str!("../../tests/fixtures/evidence/p256-sec1.pe
 const P384_KEY: &str = include_str!("../../tests/fixtures/evidence/p384.pem");
 const P384_PUB: &str = include_str!("../../tests/fixtures/evidence/p384.pub");
 const ED25519_KEY: &str = include_str!("../../tests/fixtures/evidence/ed25519.pem");
+const ED25519_PUB: &str = include_str!("../../tests/fixtures/evidence/ed25519.pub");
+const RSA_KEY: &str = include_str!("../../tests/fixtures/evidence/rsa.pem");
+const RSA_PUB: &str = include_str!("../../tests/fixtures/evidence/rsa.pub");
 const COSIGN_PASSWORD: &str = "planted-pass";
 
 #[test]
@@ -401,8 +434,6 @@ fn keys_of_cosign_and_openssl_are_read_and_others_say_what_they_are() {
         (COSIGN_KEY, Some("wrong"), KeyError::WrongPassword),
         (P256_PUB, None, KeyError::Public),
         (P256_SEC1, None, KeyError::Kind("EC PRIVATE KEY".to_owned())),
-        (P384_KEY, None, KeyError::Curve),
-        (ED25519_KEY, None, KeyError::Algorithm),
         ("nothing", None, KeyError::NotPem),
         ("", None, KeyError::NotPem),
     ] {
@@ -410,7 +441,12 @@ fn keys_of_cosign_and_openssl_are_read_and_others_say_what_they_are() {
     }
     assert_eq!(PublicKey::from_pem(P256_KEY), Err(KeyError::Private));
     assert_eq!(PublicKey::from_pem(COSIGN_KEY), Err(KeyError::Private));
-    assert_eq!(PublicKey::from_pem(P384_PUB), Err(KeyError::Curve));
+    for (key, public, name) in
+        [(P384_KEY, P384_PUB, "P-384"), (ED25519_KEY, ED25519_PUB, "Ed25519"), (RSA_KEY, RSA_PUB, "RSA")]
+    {
+        assert_eq!(private(key, None).expect_err("refused"), KeyError::Unsupported(name));
+        assert_eq!(PublicKey::from_pem(public), Err(KeyError::Unsupported(name)));
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What was heard of many nodes, as a row for each: the newest report counts, and one that cannot be of its node does not.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use envforge_protocol::CheckId;
@@ -13,12 +14,15 @@ use super::row::{Action, NodeFacts, NodeRow, NodeState};
 use super::slow::slow;
 use crate::failure::Exit;
 use crate::model::counted::counted;
+use crate::model::diagnosis::diagnose;
 use crate::model::verdict::{self, Check, Verdict, VerdictStatus, labels, model_of};
 use crate::model::visible::visible_line_within;
 
 /// The most characters of one reason, and the most reasons of a node.
 const LONGEST_REASON: usize = 160;
 const MOST_REASONS: usize = 4;
+/// The known error of a reader that lacks the compression of a file.
+const COMPRESSION: &str = "squashfs-compression";
 /// What `timeout` ends with, and what it ends with where it had to kill.
 const TIMED_OUT: [u32; 2] = [124, 137];
 
@@ -39,10 +43,27 @@ impl Fleet {
         self.rows.iter().filter(|row| row.state == state).count()
     }
 
-    /// The exit code: a node failed; or none failed, and one that was asked gave no report.
+    /// Why no node was asked, each reason once, the most frequent first; empty: one was.
+    pub fn refusals(&self) -> Vec<&str> {
+        let was_asked = |row: &NodeRow| row.state != NodeState::NotRun || row.verdict.is_some();
+        if self.rows.iter().any(was_asked) {
+            return Vec::new();
+        }
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for why in self.rows.iter().flat_map(|row| &row.why) {
+            *counts.entry(why).or_default() += 1;
+        }
+        let mut reasons: Vec<(&str, usize)> = counts.into_iter().collect();
+        reasons.sort_by_key(|(_, count)| Reverse(*count));
+        reasons.into_iter().map(|(why, _)| why).collect()
+    }
+
+    /// The exit code: a node failed; or none failed, and one that was asked gave no report, or no node shows anything.
     pub fn exit(&self) -> Exit {
-        let is_missing =
-            self.count(NodeState::NoReport) > 0 || (self.is_named && self.count(NodeState::NotRun) > 0);
+        let not_run = self.count(NodeState::NotRun);
+        let is_missing = self.count(NodeState::NoReport) > 0
+            || (self.is_named && not_run > 0)
+            || not_run == self.rows.len();
         match (self.count(NodeState::Failed), is_missing) {
             (1.., _) => Exit::No,
             (0, true) => Exit::Outside,
@@ -165,7 +186,14 @@ fn of_report(asked: Option<String>, source: String, report: &NodeReport, verdict
 fn unfinished(report: &NodeReport) -> String {
     let last = report.why.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     let last = if last.is_empty() { format!("exit code {}", report.code) } else { last.to_owned() };
-    let ended = if TIMED_OUT.contains(&report.code) { "ended at its deadline".to_owned() } else { last };
+    let ended = match diagnose(&report.why) {
+        _ if TIMED_OUT.contains(&report.code) => "ended at its deadline".to_owned(),
+        // Where Apptainer says so, its line is longer than a reason.
+        Some(known) if known.id == COMPRESSION => {
+            format!("{}: write it with `--compression gzip`", known.what)
+        }
+        _ => last,
+    };
     let runtime = if report.runtime.is_empty() { "the node" } else { &report.runtime };
     format!("{runtime}, {}: {ended}", report.stage.text())
 }

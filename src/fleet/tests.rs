@@ -229,6 +229,35 @@ fn exit_code_follows_the_gravest_state() {
     };
     assert_eq!(merge(not_run(), false).exit(), Exit::Done, "of many nodes one is always drained");
     assert_eq!(merge(not_run(), true).exit(), Exit::Outside, "a node that was named counts");
+    assert!(merge(not_run(), false).refusals().is_empty(), "one was asked");
+    let none = merge(not_run().split_off(1), false);
+    assert_eq!((none.exit(), none.refusals()), (Exit::Outside, vec!["drained: Xid 79"]));
+}
+
+/// Apptainer's line begins with paths, and is longer than a reason.
+#[test]
+fn reader_without_the_compression_of_a_file_is_named() {
+    const FATAL: &str = "INFO:    underlay of /etc/localtime required more than 50 (71) bind mounts\n\
+                         FATAL:   container creation failed: mount hook function failure: mount /proc/self/fd/9->/var/apptainer/mnt/session/rootfs \
+                         error: while mounting image /proc/self/fd/9: squashfuse_ll exited with status 255: Squashfs image uses zstd \
+                         compression, this version supports only zlib, xz.\n";
+    let fleet = fleet(|number, node| {
+        if number <= 2 {
+            (node.stage, node.code, node.why, node.lines) = ("check", 255, FATAL, String::new());
+        }
+        if number == 2 {
+            node.why = "FATAL:   container creation failed: no such file";
+        }
+    });
+    let says = "running the checks: this machine does not read the compression of the image file: write it with `--compression gzip`";
+    assert_row(&fleet, "node1", NodeState::NoReport, Action::Watch, says);
+    assert_row(
+        &fleet,
+        "node2",
+        NodeState::NoReport,
+        Action::Watch,
+        "checks: FATAL:   container creation failed: no",
+    );
 }
 
 /// A failure that most nodes share is the image's: no node is drained for it.

@@ -53,6 +53,7 @@ fn verdict(row: &NodeRow) -> Verdict {
             engine: None,
             lock: None,
             sandboxed: true,
+            conditions: None,
         },
     }
 }

@@ -36,12 +36,54 @@ pub fn detect() -> Result<HostFacts, GpuError> {
     }
 }
 
-fn ask() -> Result<HostFacts, GpuError> {
-    let nvml = match Nvml::init() {
+fn library() -> Result<Nvml, NvmlError> {
+    match Nvml::init() {
         Err(NvmlError::LibloadingError(_)) => Nvml::builder().lib_path(OsStr::new(WSL)).init(),
         answer => answer,
-    };
-    let nvml = nvml.map_err(|error| match error {
+    }
+}
+
+/// Which GPUs this machine has, exactly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuIdentities {
+    /// The kernel driver's version.
+    pub driver: String,
+    /// The UUID of each GPU in NVML's order, with those of its MIG devices.
+    pub devices: Vec<String>,
+}
+
+/// Returns them; `None`: the driver does not say of every one within the limit.
+pub fn gpu_identities() -> Option<GpuIdentities> {
+    let (sender, answer) = mpsc::channel();
+    std::thread::spawn(move || drop(sender.send(library().and_then(|nvml| identities(&nvml)))));
+    answer.recv_timeout(LIMIT).ok()?.ok()
+}
+
+fn identities(nvml: &Nvml) -> Result<GpuIdentities, NvmlError> {
+    let mut devices = Vec::new();
+    for index in 0..nvml.device_count()?.min(MOST_GPUS) {
+        let device = nvml.device_by_index(index)?;
+        devices.push(device.uuid()?);
+        match device.mig_mode() {
+            Ok(mode) if mode.current == 1 => {
+                for at in 0..device.mig_device_count()? {
+                    match device.mig_device_by_index(at) {
+                        Ok(instance) => devices.push(instance.uuid()?),
+                        // A place without an instance.
+                        Err(NvmlError::NotFound) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            Ok(_) | Err(NvmlError::NotSupported) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(GpuIdentities { driver: nvml.sys_driver_version()?, devices })
+}
+
+fn ask() -> Result<HostFacts, GpuError> {
+    let nvml = library().map_err(|error| match error {
         NvmlError::LibloadingError(_) | NvmlError::DriverNotLoaded | NvmlError::LibraryNotFound => {
             GpuError::NoDriver
         }

@@ -2,9 +2,10 @@
 #![expect(clippy::disallowed_methods, reason = "runs nvidia-smi and waits for it")]
 
 use std::io::Read as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use super::child_process::child;
 use super::facts::{GpuError, HostFacts, HostGpu};
 
 const QUERY: [&str; 2] =
@@ -22,13 +23,13 @@ pub(super) fn run_with_timeout(
     arguments: &[&str],
     limit: Duration,
 ) -> Result<String, GpuError> {
-    let child = Command::new(program)
+    let started = child(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    let mut child = child.map_err(|_| GpuError::NoDriver)?;
+    let mut child = started.map_err(|_| GpuError::NoDriver)?;
     let end = Instant::now() + limit;
     loop {
         match child.try_wait() {

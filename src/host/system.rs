@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "reads the files that describe this machine")]
 
 use camino::Utf8Path;
+use serde::Serialize;
 
 use super::facts::SystemFacts;
 use super::kernel_log::xid_errors;
@@ -22,9 +23,7 @@ pub fn system(root: &Utf8Path) -> SystemFacts {
         nouveau,
         wsl: release.contains("microsoft"),
         cdi_specs: CDI.iter().flat_map(|folder| specs(root, folder)).collect(),
-        container_toolkit: run_with_timeout("nvidia-ctk", &["--version"], LIMIT)
-            .ok()
-            .and_then(|text| toolkit(&text)),
+        container_toolkit: container_toolkit(),
         shm: rustix::fs::statvfs(root.join("dev/shm").as_std_path())
             .ok()
             .map(|found| found.f_blocks.saturating_mul(found.f_frsize)),
@@ -34,6 +33,29 @@ pub fn system(root: &Utf8Path) -> SystemFacts {
         uvm: root.join("dev/nvidiactl").exists().then(|| root.join("dev/nvidia-uvm").exists()),
         xid_errors: xid_errors(&root.join("dev/kmsg")),
     }
+}
+
+/// The start of this machine that it runs since, and the kernel that was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Boot {
+    /// A UUID of the kernel, another one after each start.
+    pub id: String,
+    /// The kernel's release: `6.1.0-18-amd64`.
+    pub kernel: String,
+}
+
+/// Reads them; `None`: the kernel does not say.
+pub fn boot() -> Option<Boot> {
+    let text = |path: &str| {
+        let text = fs_err::read_to_string(path).ok()?.trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    };
+    Some(Boot { id: text("/proc/sys/kernel/random/boot_id")?, kernel: text("/proc/sys/kernel/osrelease")? })
+}
+
+/// Returns the version of the container toolkit, if it is installed.
+pub fn container_toolkit() -> Option<String> {
+    run_with_timeout("nvidia-ctk", &["--version"], LIMIT).ok().and_then(|text| toolkit(&text))
 }
 
 /// Returns `570.124.06` of `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.124.06  Wed ...`.

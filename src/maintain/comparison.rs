@@ -9,8 +9,8 @@ use super::row_drafts::{PAGE_LIMIT, RowDrafts};
 use crate::failure::{Exit, Failure};
 use crate::fetch::{FetchError, Fetcher};
 use crate::maintain::refresh::{
-    IndexWheel, MatrixDifference, Published, findings, listed, metadata, missing, name_contradiction, newer,
-    releases, target_findings, targets, unlisted_findings,
+    DraftRow, IndexWheel, MatrixDifference, Published, findings, listed, metadata, missing,
+    name_contradiction, newer, releases, target_findings, targets, unlisted_findings,
 };
 use crate::model::address::Address;
 use crate::model::compat::Matrix;
@@ -43,6 +43,8 @@ pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<C
     let index = index.default.ok_or(RefreshError::IndexUnset)?;
     let reporter = reporter(settings.output);
     let (mut found, mut rows) = (Vec::new(), 0);
+    // Written at the end: an index that goes down in between leaves no half of them.
+    let mut drafted: BTreeMap<&str, Vec<DraftRow>> = BTreeMap::new();
     for (package, of_package) in &packages {
         let address = index.join(&format!("{package}/"));
         // No project: every row of it differs.
@@ -57,7 +59,10 @@ pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<C
         }
         if let Some(folder) = &args.write {
             let drafts = RowDrafts { fetcher: &fetcher, index: &index, folder, reporter: &*reporter };
-            drafts.append(package, of_package, &published).await?;
+            let new = drafts.of_package(package, of_package, &published).await;
+            if let Some(row) = of_package.first() {
+                drafted.entry(&row.framework).or_default().extend(new);
+            }
         }
         if args.architectures {
             found.extend(architectures(&fetcher, of_package, &published, &*reporter).await?);
@@ -71,7 +76,8 @@ pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<C
             let Some(page) = page(&fetcher, &index.join(&format!("{package}/")), package).await? else {
                 continue;
             };
-            drafts.append_coupled(package, &of_package, &page).await?;
+            let new = drafts.of_coupled(package, &of_package, &page).await;
+            drafted.entry("companions").or_default().extend(new);
         }
     }
     for (package, framework) in without_rows(matrix, args, &packages) {
@@ -82,6 +88,9 @@ pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<C
             return Err(PackagesError::Page { package: package.to_owned() }.into());
         }
         found.extend(missing(matrix, framework, package, &releases));
+    }
+    if let Some(folder) = &args.write {
+        RowDrafts { fetcher: &fetcher, index: &index, folder, reporter: &*reporter }.write(&drafted)?;
     }
     Ok(Comparison { packages: packages.len(), rows, found })
 }

@@ -37,15 +37,15 @@ pub(crate) struct RowDrafts<'a> {
 }
 
 impl RowDrafts<'_> {
-    /// Appends the drafts of a package's new releases to its framework's file; returns the number of those it did not have. An index that lacks
-    /// releases of the matrix gave half an answer: nothing is written from it.
-    pub(crate) async fn append(
+    /// Returns the drafts of a package's new releases. An index that lacks releases of the matrix gave half an answer: there are none from
+    /// it.
+    pub(crate) async fn of_package(
         &self,
         package: &str,
         rows: &[&Variant],
         published: &[Published],
-    ) -> Result<usize, CommandError> {
-        let Some(framework) = rows.first().map(|row| row.framework.as_str()) else { return Ok(0) };
+    ) -> Vec<DraftRow> {
+        let Some(framework) = rows.first().map(|row| row.framework.as_str()) else { return Vec::new() };
         let listed = |row: &&&Variant| {
             let version = row.version.to_string();
             published.iter().any(|one| one.wheel.name.version == version)
@@ -59,7 +59,7 @@ impl RowDrafts<'_> {
                 known.len()
             );
             self.warn(text);
-            return Ok(0);
+            return Vec::new();
         }
         let mut new: BTreeMap<FrameworkVersion, Vec<&Published>> = BTreeMap::new();
         for one in published.iter().filter(|one| !one.wheel.yanked) {
@@ -86,16 +86,16 @@ impl RowDrafts<'_> {
             let release = NewRelease { framework, package, version, machine, wheels, released, targets };
             drafts.extend(self.drafted(release, sibling).await);
         }
-        self.write(framework, &drafts)
+        drafts
     }
 
-    /// Appends the drafts of new releases of a coupled package, whose page this is.
-    pub(crate) async fn append_coupled(
+    /// Returns the drafts of new releases of a coupled package, whose page this is.
+    pub(crate) async fn of_coupled(
         &self,
         package: &str,
         rows: &[&CoupledRelease],
         page: &str,
-    ) -> Result<usize, CommandError> {
+    ) -> Vec<DraftRow> {
         let newest = rows.iter().flat_map(|row| &row.versions).max();
         let all = listed(page, &self.page(package));
         let known =
@@ -105,7 +105,7 @@ impl RowDrafts<'_> {
             self.warn(format!(
                 "the index lacks {missing} known releases of `{package}`: no rows are written from it"
             ));
-            return Ok(0);
+            return Vec::new();
         }
         let mut new: BTreeMap<FrameworkVersion, Vec<Published>> = BTreeMap::new();
         for wheel in all.into_iter().filter(|wheel| !wheel.yanked) {
@@ -124,7 +124,7 @@ impl RowDrafts<'_> {
             let wheels: Vec<_> = wheels.iter().collect();
             drafts.extend(draft_coupled(package, version, &wheels, first_day(&days, &wheels)));
         }
-        self.write("companions", &drafts)
+        drafts
     }
 
     /// The upload days of a package's files.
@@ -157,28 +157,30 @@ impl RowDrafts<'_> {
         }
     }
 
-    /// Appends the drafts that the file does not have yet; returns their number.
-    fn write(&self, framework: &str, drafts: &[DraftRow]) -> Result<usize, CommandError> {
-        if drafts.is_empty() {
-            return Ok(0);
-        }
+    /// Appends the drafts to the files of that name, those that they do not have yet. Every file is read before the first one is written.
+    pub(crate) fn write(&self, drafts: &BTreeMap<&str, Vec<DraftRow>>) -> Result<(), CommandError> {
         let day = Timestamp::now().strftime("%Y-%m-%d").to_string();
-        let path = self.folder.join(format!("{framework}.toml"));
-        // A folder without the file is not a folder of compat files: nothing is made there.
-        let mut file = fs_err::OpenOptions::new().read(true).append(true).open(&path)?;
-        let text = read_text_bounded(&mut file, LARGEST_FILE)?;
-        let (known, new): (Vec<_>, Vec<_>) = drafts.iter().partition(|row| row.is_in(&text));
-        for row in &new {
-            file.write_all(row.text(&day).as_bytes())?;
+        let mut additions = Vec::new();
+        for (name, rows) in drafts.iter().filter(|(_, rows)| !rows.is_empty()) {
+            let path = self.folder.join(format!("{name}.toml"));
+            // A folder without the file is not a folder of compat files: nothing is made there.
+            let mut file = fs_err::OpenOptions::new().read(true).append(true).open(&path)?;
+            let text = read_text_bounded(&mut file, LARGEST_FILE)?;
+            let (known, new): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.is_in(&text));
+            additions.push((path, file, known, new));
         }
-        if !new.is_empty() {
-            self.note(format!("{} drafts for review in {path}", new.len()));
+        for (path, mut file, known, new) in additions {
+            let text: String = new.iter().map(|row| row.text(&day)).collect();
+            file.write_all(text.as_bytes())?;
+            if !new.is_empty() {
+                self.note(format!("{} drafts for review in {path}", new.len()));
+            }
+            if !known.is_empty() {
+                let titles: Vec<_> = known.iter().map(|row| row.title.as_str()).collect();
+                self.note(format!("already drafted in {path}: {}", titles.join(", ")));
+            }
         }
-        if !known.is_empty() {
-            let titles: Vec<_> = known.iter().map(|row| row.title.as_str()).collect();
-            self.note(format!("already drafted in {path}: {}", titles.join(", ")));
-        }
-        Ok(new.len())
+        Ok(())
     }
 
     fn warn(&self, text: String) {

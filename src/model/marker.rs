@@ -35,7 +35,9 @@ pub(crate) fn holds_with(
     python: PythonVersion,
     extras: &[ExtraName],
 ) -> bool {
-    environment_of(machine, python).is_some_and(|environment| marker.evaluate(&environment, extras))
+    // Most requirements have none, and an environment is costly.
+    marker.is_true()
+        || environment_of(machine, python).is_some_and(|environment| marker.evaluate(&environment, extras))
 }
 
 /// The environment of images of a processor with that Python.

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "maintain")]
 use super::redact::without_addresses;
+use super::uv_hints::without_hints;
 use crate::base::{BaseError, OlderIndex};
 use crate::engine::EngineError;
 use crate::fetch::FetchError;
@@ -341,9 +342,9 @@ pub enum PackagesError {
     Store(#[from] StoreError),
 }
 
-/// The output of another tool, without addresses.
+/// The output of another tool, without addresses. It is shown without the hints of uv.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
+#[error("{}", without_hints(.0))]
 pub struct ToolOutput(pub(super) String);
 
 impl ToolOutput {

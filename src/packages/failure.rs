@@ -59,8 +59,7 @@ fn resolver<'a>(
         return PackagesError::NoUploadTimes { index, file, cause: ToolOutput(text) };
     }
     if says(&["No solution found"]) {
-        let cause = ToolOutput(without_option(&text));
-        return PackagesError::NoSolution { cause, with_additions };
+        return PackagesError::NoSolution { cause: ToolOutput(text), with_additions };
     }
     if says(&["401 Unauthorized", "403 Forbidden"]) {
         return PackagesError::IndexAccess { cause: ToolOutput(text) };
@@ -75,20 +74,6 @@ fn resolver<'a>(
         return PackagesError::Index { package: fetched_package(&text), cause: ToolOutput(text) };
     }
     PackagesError::Resolver { cause: ToolOutput(text) }
-}
-
-/// Removes uv's advice to use options that envforge does not have: to search all indexes for the newest version, and to leave a
-/// package out of the date, which has envforge's name here.
-fn without_option(text: &str) -> String {
-    let without = [
-        " If all indexes are equally trusted, use `--index-strategy",
-        " Consider using `exclude-newer-package`",
-    ];
-    let line = |line: &str| {
-        let end = without.iter().filter_map(|advice| line.find(advice)).min().unwrap_or(line.len());
-        line[..end].replace("was filtered by `exclude-newer`", "was filtered by `as-of`")
-    };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the file that its index lists without an upload time, which `--as-of` needs.
@@ -134,6 +119,21 @@ mod tests {
         assert!(hints[0].contains("`allow-source = [\"docopt\"]`") && hints.len() == 2, "{hints:?}");
     }
 
+    /// The index has another project under that name: its code is not to be run.
+    #[test]
+    fn package_of_another_name_gets_no_hint_to_build_it() {
+        let said = b"error: No solution found when resolving dependencies\n  cause: Because all versions of apex have no usable wheels \
+                     and you require apex, we can conclude that your requirements are unsatisfiable.\n\nhint: Wheels are required for \
+                     `apex` because building from source is disabled for all packages (i.e., with `--no-build`)";
+        let hints = explain(43, said, true).hints();
+        assert!(!hints.iter().any(|hint| hint.contains("allow-source")), "{hints:?}");
+        assert!(
+            hints[0].starts_with("do not build `apex`: the package index has an unrelated project"),
+            "{hints:?}"
+        );
+        assert!(hints[0].ends_with("build NVIDIA/apex from its repository"), "{hints:?}");
+    }
+
     #[test]
     fn package_of_the_first_index_gets_pin_hint() {
         let said = b"error: No solution found when resolving dependencies\n  cause: Because only x==1.0 is available and you require \
@@ -157,8 +157,10 @@ mod tests {
                      `exclude-newer-package` to override the cutoff for this package.\nhint: y";
         let error = explain(43, said, true);
         let words = std::error::Error::source(&error).expect("uv's words").to_string();
-        assert!(words.contains("filtered by `as-of`") && words.contains("2026-03-02"), "{words}");
-        assert!(words.ends_with("00Z.\nhint: y") && !words.contains("exclude-newer"), "{words}");
+        assert!(words.ends_with("unsatisfiable.") && !words.contains("exclude-newer"), "{words}");
+        let hints = error.hints();
+        let hint = hints.iter().find(|hint| hint.contains("`--as-of`")).expect("one of the date");
+        assert!(hint.starts_with("releases of `x` from 2026-03-02 on are left out"), "{hints:?}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Exit codes and hints of package errors.
 
 use super::error::PackagesError;
+use super::uv_hints::facts;
 use crate::failure::{Exit, Failure};
+use crate::model::compat::Matrix;
 use crate::model::diagnosis::diagnose;
 use crate::model::index_address::WITH_OWN_SETTING;
 use crate::model::lock::DEFAULT_INDEX;
@@ -139,11 +141,12 @@ impl PackagesError {
             Self::Expired { .. } => "use a current mirror, or set `[mirrors] accept-expired = true`",
             Self::NoSolution { with_additions: true, .. } => {
                 let loosen = "relax or remove one of the added packages".to_owned();
-                return self.source_hint().into_iter().chain(self.index_hint()).chain([loosen]).collect();
+                return self.resolver_hints().into_iter().chain([loosen]).collect();
             }
             Self::NoSolution { .. } => {
-                if let Some(hint) = self.index_hint() {
-                    return vec![hint];
+                let hints = self.resolver_hints();
+                if !hints.is_empty() {
+                    return hints;
                 }
                 "check `[index] default` (ENVFORGE_INDEX) and `[index] framework` (ENVFORGE_FRAMEWORK_INDEX): the index \
                  lacks a version of the matrix"
@@ -172,10 +175,23 @@ impl PackagesError {
 }
 
 impl PackagesError {
-    /// Returns how to allow building the package that has no wheel, if it is the cause of the conflict.
+    /// Returns what the resolver's output tells a user to do.
+    pub fn resolver_hints(&self) -> Vec<String> {
+        let Self::NoSolution { cause, .. } = self else { return Vec::new() };
+        let known = self.source_hint().into_iter().chain(self.index_hint());
+        known.chain(facts(&cause.0)).collect()
+    }
+
+    /// Returns how to allow building the package that has no wheel, if it is the cause of the conflict. What an index has under the name
+    /// of another package is not to be built.
     pub fn source_hint(&self) -> Option<String> {
         let Self::NoSolution { with_additions: true, cause } = self else { return None };
         let name = without_wheel(&cause.0)?;
+        let known = Matrix::current().coupled_packages.iter().find(|row| row.package == name);
+        if let Some(trap) = known.and_then(|row| row.trap.as_ref()) {
+            let instead = known.and_then(|row| row.instead.as_deref()).unwrap_or("remove it");
+            return Some(format!("do not build `{name}`: {trap}; {instead}"));
+        }
         Some(format!(
             "no compatible wheel of `{name}`: allow building from source (runs the package's build code): `allow-source = \
              [\"{name}\"]` in `[packages]` (`--allow-source {name}`)"

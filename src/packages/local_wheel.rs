@@ -16,6 +16,7 @@ use crate::model::compat::Matrix;
 use crate::model::lock::LockedWheel;
 use crate::model::sha256::Sha256Hex;
 use crate::model::stack::Stack;
+use crate::model::versions::GlibcVersion;
 use crate::store::{Store, StoreError, open_regular};
 
 const CHUNK: usize = 1 << 20;
@@ -46,8 +47,12 @@ pub(crate) fn wheel_name(path: &Utf8Path) -> Result<WheelName, PackagesError> {
 
 impl LocalWheel {
     /// Rejects a file that is not a wheel for that stack, and caches nothing of it.
-    pub fn validate(path: &Utf8Path, stack: &Stack) -> Result<(), PackagesError> {
-        Self::read(path, || Ok((String::new(), 0)))?.check(stack)
+    pub fn validate(
+        path: &Utf8Path,
+        stack: &Stack,
+        glibc: Option<&GlibcVersion>,
+    ) -> Result<(), PackagesError> {
+        Self::read(path, || Ok((String::new(), 0)))?.check(stack, glibc)
     }
 
     /// Reads a wheel and puts it into the cache.
@@ -93,9 +98,10 @@ impl LocalWheel {
         }))
     }
 
-    /// Rejects a wheel that is not compatible with a stack, and lists every difference.
-    pub fn check(&self, stack: &Stack) -> Result<(), PackagesError> {
-        let misfits = self.misfits(stack);
+    /// Rejects a wheel that is not compatible with a stack on a base of that C library, and lists every difference. `None`: the
+    /// matrix decides, where it has the base.
+    pub fn check(&self, stack: &Stack, glibc: Option<&GlibcVersion>) -> Result<(), PackagesError> {
+        let misfits = self.misfits(stack, glibc);
         if misfits.is_empty() {
             return Ok(());
         }
@@ -109,14 +115,14 @@ impl LocalWheel {
         if self.name != name || !same {
             misfits.push(format!("it is `{} {}`; expected `{name} {version}`", self.name, self.version));
         }
-        misfits.extend(self.misfits_of_any(stack));
+        misfits.extend(self.misfits_of_any(stack, None));
         if misfits.is_empty() {
             return Ok(());
         }
         Err(PackagesError::WheelMisfit { file: self.file.clone(), stack: stack.name.clone(), misfits })
     }
 
-    fn misfits(&self, stack: &Stack) -> Vec<String> {
+    fn misfits(&self, stack: &Stack, glibc: Option<&GlibcVersion>) -> Vec<String> {
         let mut all = Vec::new();
         let wanted = if self.name == stack.package {
             Some(stack.version.to_string())
@@ -130,12 +136,12 @@ impl LocalWheel {
                 std::iter::once(&stack.package).chain(stack.companions.keys()).cloned().collect();
             all.push(format!("it is a wheel of `{}`; the stack accepts {}", self.name, names.join(", ")));
         }
-        all.extend(self.misfits_of_any(stack));
+        all.extend(self.misfits_of_any(stack, glibc));
         all
     }
 
     /// Returns the differences no wheel may have: from its own METADATA, and from the stack's Python, processor and C library.
-    fn misfits_of_any(&self, stack: &Stack) -> Vec<String> {
+    fn misfits_of_any(&self, stack: &Stack, glibc: Option<&GlibcVersion>) -> Vec<String> {
         let mut all = Vec::new();
         for (field, named) in [("Name", &self.name), ("Version", &self.version)] {
             let said = header(&self.metadata, field).unwrap_or_default();
@@ -147,8 +153,8 @@ impl LocalWheel {
                 all.push(format!("its name has {named}, its METADATA has {said}"));
             }
         }
-        let base = Matrix::current().base(&stack.base);
-        all.extend(self.parts.misfits(stack, base.map(|base| &base.glibc)));
+        let of_matrix = || Matrix::current().base(&stack.base).map(|base| &base.glibc);
+        all.extend(self.parts.misfits(stack, glibc.or_else(of_matrix)));
         all
     }
 
@@ -307,7 +313,7 @@ pub(super) mod tests {
     }
 
     fn misfits(file: &str, name: &str, version: &str) -> Vec<String> {
-        taken(file, name, version).0.expect("a wheel").misfits(&stack())
+        taken(file, name, version).0.expect("a wheel").misfits(&stack(), None)
     }
 
     #[test]
@@ -331,7 +337,7 @@ pub(super) mod tests {
         let file = "torch-2.8.0+cu118-cp311-cp311-linux_x86_64.whl";
         let wheel = taken(file, "torch", "2.8.0+cu118").0.expect("a wheel");
         assert_eq!((wheel.name.as_str(), wheel.version.as_str()), ("torch", "2.8.0+cu118"));
-        wheel.check(&stack()).expect("compatible");
+        wheel.check(&stack(), None).expect("compatible");
         let companion = "torchvision-0.23.0+cu118-cp311-cp311-linux_x86_64.whl";
         assert_eq!(misfits(companion, "torchvision", "0.23.0+cu118"), Vec::<String>::new());
     }
@@ -340,7 +346,7 @@ pub(super) mod tests {
     fn error_lists_every_mismatch() {
         let file = "torch-2.7.1+cu126-cp312-cp312-win_amd64.whl";
         let wheel = taken(file, "torch", "2.7.0").0.expect("a wheel");
-        let error = wheel.check(&stack()).expect_err("refused");
+        let error = wheel.check(&stack(), None).expect_err("refused");
         assert_eq!(error.exit(), Exit::No);
         insta::assert_snapshot!(error, @r"
         `torch-2.7.1+cu126-cp312-cp312-win_amd64.whl` is not compatible with `pytorch-cuda:2.8.0-cu128-py3.11`:
@@ -356,6 +362,17 @@ pub(super) mod tests {
         assert_eq!(without, ["its version has no CUDA variant (expected `2.8.0+cu118`)"]);
         let other = misfits("jax-1-py3-none-any.whl", "jax", "1");
         assert_eq!(other, ["it is a wheel of `jax`; the stack accepts torch, torchaudio, torchvision"]);
+    }
+
+    #[test]
+    fn wheel_needs_the_glibc_of_a_base_that_the_matrix_does_not_know() {
+        let stack = Stack { base: "mine:1".to_owned(), ..stack() };
+        let file = "torch-2.8.0+cu118-cp311-cp311-manylinux_2_39_x86_64.whl";
+        let wheel = taken(file, "torch", "2.8.0+cu118").0.expect("a wheel");
+        let with = |glibc: &str| wheel.misfits(&stack, Some(&glibc.parse().expect("a version")));
+        assert_eq!(with("2.36"), ["it needs glibc 2.39; mine:1 has 2.36"]);
+        assert_eq!(with("2.39"), Vec::<String>::new());
+        assert_eq!(wheel.misfits(&stack, None), Vec::<String>::new(), "not known");
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod test_downloads;
 mod test_engine;
 mod uv;
 mod uv_by_pip;
+mod uv_hints;
 mod uv_run;
 mod uv_source;
 mod vendor;

@@ -30,7 +30,7 @@ pub struct PackageRequest<'a> {
     pub preferred: Option<&'a BTreeMap<String, String>>,
     /// Packages whose old pins are dropped.
     pub fresh: &'a [String],
-    /// Whether apt's lists of the last day do not count (`--upgrade`).
+    /// Whether apt's lists of the last day do not count (`--upgrade`, `--refresh`).
     pub renew: bool,
     /// Wheels of the stack that no index lists.
     pub local: &'a [LocalWheel],

@@ -32,6 +32,8 @@ struct Report<'a> {
     colour: &'static str,
     summary: String,
     proven: &'a str,
+    /// Whose key proves it for the machine of the report.
+    by_key: Option<&'a str>,
     checked: &'a str,
     level: &'a str,
     seconds: f64,
@@ -83,6 +85,8 @@ pub struct ReportedImage<'a> {
     pub report: &'a Verdict,
     /// What is proven of the image, which a later failure may have withdrawn.
     pub proven: &'a str,
+    /// Whose key proves it for this machine, which did not.
+    pub by_key: Option<&'a str>,
 }
 
 /// Returns the page of these reports.
@@ -97,7 +101,7 @@ pub fn verify_page(images: &[ReportedImage<'_>], errors: &[Unchecked]) -> String
 }
 
 fn report<'a>(image: &ReportedImage<'a>) -> Report<'a> {
-    let ReportedImage { report: verdict, proven } = *image;
+    let ReportedImage { report: verdict, proven, by_key } = *image;
     let mut checks: Vec<_> = verdict.checks.iter().map(row).collect();
     // What bars a tag first, then warnings; within them the order in which the checks ran.
     checks.sort_by_key(|check| (!check.bad, check.word != "warning"));
@@ -111,6 +115,7 @@ fn report<'a>(image: &ReportedImage<'a>) -> Report<'a> {
         },
         summary: summary(verdict),
         proven,
+        by_key,
         checked: &verdict.checked,
         level: &verdict.level,
         seconds: verdict.seconds,

@@ -1,13 +1,13 @@
 //! The files of a directory as the program git lists them. Nothing of the directory runs: its configuration may name programs, and git
 //! would start one to fetch an object that a partial clone lacks.
-#![expect(clippy::disallowed_methods, reason = "edge: runs git")]
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use camino::Utf8Path;
 
 use super::sources_error::SourcesError;
+use crate::host;
 
 /// Variables of the caller's repository, if a hook of it runs this.
 const OF_ANOTHER_REPOSITORY: [&str; 8] = [
@@ -83,7 +83,7 @@ pub(super) fn not_ignored(folder: &Utf8Path) -> Result<Option<Vec<String>>, Sour
 
 /// Runs git in a directory; `None`: there is no git.
 fn git(folder: &Utf8Path, arguments: &[&str]) -> Result<Option<Output>, SourcesError> {
-    let mut command = Command::new("git");
+    let mut command = host::child("git");
     command.arg("-C").arg(folder);
     for setting in ["core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit"] {
         command.args(["-c", setting]);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::Command;
 
 use super::credential::Login;
 use super::docker_config::DEFAULT_KEY;
+use crate::host::async_child;
 use crate::model::bounded::too_large;
 use crate::model::image_ref::DEFAULT_REGISTRY;
 
@@ -55,7 +55,7 @@ pub(super) async fn ask_helper(name: &str, registry: &str) -> Result<Option<Logi
 }
 
 async fn run(program: &str, server: &str) -> std::io::Result<(bool, Vec<u8>)> {
-    let mut child = Command::new(program)
+    let mut child = async_child(program)
         .arg("get")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -22,7 +22,7 @@ pub(super) fn bounded(event: Event) -> Event {
         Event::StepFailed { id, text } => Event::StepFailed { id, text: line(text) },
         Event::Note { text } => Event::Note { text: visible_within(&text, MOST) },
         Event::Warning { text } => Event::Warning { text: visible_within(&text, MOST) },
-        event @ (Event::StepProgress { .. } | Event::StepFinished { .. }) => event,
+        event @ (Event::StepProgress { .. } | Event::StepParts { .. } | Event::StepFinished { .. }) => event,
     }
 }
 

@@ -22,6 +22,21 @@ pub enum Event {
         /// Bytes in all, if known.
         total: Option<u64>,
     },
+    /// A step of several parts moved on.
+    StepParts {
+        /// The step.
+        id: String,
+        /// Parts done.
+        done: usize,
+        /// Parts in all, as far as that is known.
+        total: usize,
+        /// Bytes done, without those that were there before.
+        done_bytes: u64,
+        /// Such bytes in all, as far as that is known.
+        total_bytes: u64,
+        /// Seconds left, by earlier runs on this machine; `None`: there was none.
+        left_s: Option<f64>,
+    },
     /// A line of output of a step.
     StepOutput {
         /// The step.

@@ -9,6 +9,7 @@ use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressStyle};
 use super::bounds::bounded;
 use super::screen::{bars, terminals};
 use super::{Event, Mark, Painted, Printer, Reporter};
+use crate::model::counted::counted;
 
 /// `1.2s`, `2m 05s`: seconds as people read them.
 pub(crate) fn duration_text(value: f64) -> String {
@@ -17,6 +18,33 @@ pub(crate) fn duration_text(value: f64) -> String {
     }
     let whole = Duration::from_secs_f64(value).as_secs();
     format!("{}m {:02}s", whole / 60, whole % 60)
+}
+
+/// `about 40 s left`, `about 3 min left`; empty where it is not known or nearly over.
+fn left_text(left_s: Option<f64>) -> String {
+    match left_s {
+        Some(left) if left >= 90.0 => format!(", about {:.0} min left", left / 60.0),
+        Some(left) if left >= 1.0 => format!(", about {left:.0} s left"),
+        _ => String::new(),
+    }
+}
+
+/// `3.10 of 7.90 GiB`: the unit once, so that the line fits 80 columns.
+fn sizes_text(done: u64, total: u64) -> String {
+    let (done, total) = (HumanBytes(done).to_string(), HumanBytes(total).to_string());
+    match (done.split_once(' '), total.split_once(' ')) {
+        (Some((number, unit)), Some((_, of))) if unit == of => format!("{number} of {total}"),
+        _ => format!("{done} of {total}"),
+    }
+}
+
+/// `12 of 25 layers, 3.10 of 7.90 GiB, about 40 s left`.
+fn parts_text((done, total): (usize, usize), bytes: (u64, u64), left_s: Option<f64>) -> String {
+    let sizes = match bytes {
+        (_, 0) => String::new(),
+        (done, total) => format!(", {}", sizes_text(done, total)),
+    };
+    format!("{done} of {}{sizes}{}", counted(total, "layer"), left_text(left_s))
 }
 
 /// Cuts a line to a width, on a character boundary, with an ellipsis.
@@ -90,6 +118,11 @@ impl Reporter for Plain {
             Event::StepProgress { id, done, .. } => {
                 if let Some(step) = steps.get_mut(&id) {
                     step.bytes = step.bytes.max(done);
+                }
+            }
+            Event::StepParts { id, done_bytes, .. } => {
+                if let Some(step) = steps.get_mut(&id) {
+                    step.bytes = done_bytes;
                 }
             }
             Event::StepOutput { line, .. } if self.output => Printer.say(&format!("   {line}")),
@@ -203,6 +236,13 @@ impl Reporter for Bars {
                     bar.set_message(format!("{}  {}{of}", step.text, HumanBytes(done)));
                 }
             }
+            Event::StepParts { id, done, total, done_bytes, total_bytes, left_s } => {
+                if let Some(Running { step, bar, .. }) = steps.get_mut(&id) {
+                    step.bytes = done_bytes;
+                    let parts = parts_text((done, total), (done_bytes, total_bytes), left_s);
+                    bar.set_message(format!("{}  {parts}", step.text));
+                }
+            }
             Event::StepOutput { id, line } => {
                 if let Some(Running { step, bar, table: None }) = steps.get(&id) {
                     bar.set_message(format!("{}  {}", step.text, line.trim()));
@@ -242,6 +282,16 @@ mod tests {
         let step = Step { bytes: 3 << 20, ..Step::new("fetch".into()) };
         assert_eq!(finished_line(&step, false, 2.0, 80), "fetch  3.00 MiB  2.0s");
         assert_eq!(finished_line(&Step::new("fetch".into()), true, 2.0, 1), "fetch  cached");
+    }
+
+    #[test]
+    fn parts_are_shown_with_what_is_left() {
+        let bytes = (3 << 30, 8 << 30);
+        assert_eq!(parts_text((12, 25), bytes, None), "12 of 25 layers, 3.00 of 8.00 GiB");
+        assert!(parts_text((12, 25), bytes, Some(40.4)).ends_with(", about 40 s left"));
+        assert!(parts_text((12, 25), bytes, Some(170.0)).ends_with(", about 3 min left"));
+        assert_eq!(parts_text((1, 1), (0, 0), Some(0.2)), "1 of 1 layer");
+        assert_eq!(sizes_text(3 << 20, 8 << 30), "3.00 MiB of 8.00 GiB");
     }
 
     #[test]

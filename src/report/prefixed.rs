@@ -27,6 +27,9 @@ impl Reporter for Prefixed {
         self.inner.report(match event {
             Event::StepStarted { id, text } => Event::StepStarted { id: own(id), text: self.named(&text) },
             Event::StepProgress { id, done, total } => Event::StepProgress { id: own(id), done, total },
+            Event::StepParts { id, done, total, done_bytes, total_bytes, left_s } => {
+                Event::StepParts { id: own(id), done, total, done_bytes, total_bytes, left_s }
+            }
             Event::StepOutput { id, line } => Event::StepOutput { id: own(id), line },
             Event::StepTable { id, summary, lines } => {
                 Event::StepTable { id: own(id), summary: self.named(&summary), lines }

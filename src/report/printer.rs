@@ -73,13 +73,14 @@ impl Printer {
     }
 }
 
-/// One value as JSON in a line of talk. Hidden characters of its texts are escaped.
-pub(super) fn say_json<T: Serialize>(value: &T) {
+/// One value as JSON in one line. Hidden characters of its texts are escaped.
+pub(super) fn json_line<T: Serialize>(value: &T) -> String {
     let text = serde_json::to_string(value);
-    talk(&json_visible(&text.expect("events serialise: they hold text and finite numbers")));
+    json_visible(&text.expect("events serialise: they hold text and finite numbers"))
 }
 
-fn talk(line: &str) {
+/// Writes a line of talk as it is.
+pub(super) fn talk(line: &str) {
     without_bars(|| {
         // Nobody can be told that standard error is closed.
         let _ = writeln!(anstream::stderr().lock(), "{line}");

@@ -24,6 +24,25 @@ pub(crate) struct AttachTarget<'a> {
     pub(crate) pid_file: Option<String>,
 }
 
+/// How a program ended.
+pub(crate) struct ProgramEnd {
+    /// Its exit code.
+    pub(crate) code: u8,
+    /// The end of its standard error; nothing where it has a terminal, which is not read.
+    pub(crate) errors: Vec<u8>,
+}
+
+/// As much of a program's standard error is kept, bytes.
+const KEPT: usize = 64 << 10;
+
+/// Adds to the end of an output, of which no more than twice [`KEPT`] is held.
+fn keep(errors: &mut Vec<u8>, part: &[u8]) {
+    errors.extend_from_slice(&part[part.len().saturating_sub(KEPT)..]);
+    if errors.len() > 2 * KEPT {
+        errors.drain(..errors.len() - KEPT);
+    }
+}
+
 /// Signals passed to the program that end this process otherwise, by name.
 const ENDING: [(SignalKind, &str); 3] =
     [(SignalKind::interrupt(), "INT"), (SignalKind::terminate(), "TERM"), (SignalKind::hangup(), "HUP")];
@@ -67,13 +86,14 @@ impl PassedSignals {
     }
 }
 
-/// Attaches to the program and returns its exit code.
+/// Attaches to the program and returns how it ended.
 pub(crate) async fn attach_terminal(
     driven: &AttachTarget<'_>,
     attached: Attached,
     mut signals: PassedSignals,
-) -> Result<u8, ShellError> {
+) -> Result<ProgramEnd, ShellError> {
     let Attached { input, mut output } = attached;
+    let mut errors = Vec::new();
     let raw = if driven.terminal { Some(Raw::enter()?) } else { None };
     signals.add(FURTHER)?;
     let mut resized = signal(SignalKind::window_change()).map_err(|cause| ShellError::Terminal { cause })?;
@@ -84,7 +104,12 @@ pub(crate) async fn attach_terminal(
     loop {
         tokio::select! {
             part = output.next() => match part {
-                Some(Ok(part)) if !deaf => deaf = driven.show(&part).await,
+                Some(Ok(part)) if !deaf => {
+                    if let (Output::Err(bytes), false) = (&part, driven.terminal) {
+                        keep(&mut errors, bytes);
+                    }
+                    deaf = driven.show(&part).await;
+                }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     return Err(ShellError::EngineGone { cause: error.to_string() });
@@ -104,7 +129,7 @@ pub(crate) async fn attach_terminal(
     }
     drop(raw);
     if hung_up {
-        return Ok(129);
+        return Ok(ProgramEnd { code: 129, errors });
     }
     let code = driven.containers.exit_code(&driven.program).await.map_err(|error| match error {
         EngineError::Unreachable { .. } | EngineError::Lost { .. } => {
@@ -112,7 +137,7 @@ pub(crate) async fn attach_terminal(
         }
         other => other.into(),
     })?;
-    Ok(u8::try_from(code & 0xff).expect("masked"))
+    Ok(ProgramEnd { code: u8::try_from(code & 0xff).expect("masked"), errors })
 }
 
 impl AttachTarget<'_> {
@@ -168,4 +193,21 @@ fn feed(mut input: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>>) -> Abor
         // Kept: dropping it would end the connection, and the output with it.
         std::future::pending::<()>().await;
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn end_of_an_output_is_kept_and_no_more() {
+        let mut errors = Vec::new();
+        for _ in 0..10 {
+            keep(&mut errors, &vec![b'x'; KEPT / 2]);
+        }
+        keep(&mut errors, b"the last line\n");
+        assert!(errors.ends_with(b"the last line\n") && errors.len() <= 2 * KEPT, "{}", errors.len());
+        keep(&mut errors, &vec![b'y'; 5 * KEPT]);
+        assert!(errors.ends_with(b"yy") && errors.len() <= 2 * KEPT, "{}", errors.len());
+    }
 }

@@ -195,6 +195,8 @@ pub enum ShellError {
         code: i64,
         /// The last lines of its log.
         said: String,
+        /// The known error in the log, with its fix.
+        known: Option<String>,
     },
     /// A lost connection while attached; the program may still run.
     #[error("lost connection to the engine: {cause}")]
@@ -334,6 +336,7 @@ impl Failure for ShellError {
                 "run `envforge ps` to check whether it still runs, then `envforge shell NAME --attach` to reattach"
                     .to_owned()
             }
+            Self::Ended { known: Some(known), .. } => known.clone(),
             Self::Ended { .. } => "run the service manually with `-- CMD` to see its error; images of envforge contain both services".to_owned(),
             Self::Engine(error) => return error.hints(),
             Self::Terminal { .. } => return Vec::new(),

@@ -16,7 +16,7 @@ mod services;
 mod terminal;
 mod user;
 
-pub(crate) use attach::{AttachTarget, PassedSignals, attach_terminal};
+pub(crate) use attach::{AttachTarget, PassedSignals, ProgramEnd, attach_terminal};
 pub(crate) use container_env::{ContainerEnv, etc_files, home_files, term};
 pub use error::ShellError;
 pub(crate) use mount_risk::MountRisk;

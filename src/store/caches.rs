@@ -28,7 +28,7 @@ pub const CACHES: [Cache; 22] = [
     },
     Cache {
         place: "STATE/base",
-        value: "the base of a list of packages; the image that resolves",
+        value: "the base of a list of packages; the image that resolves, from whose list new locks start for a day",
         key: "suite, processor, recipe, and the SHA-256 of each package; of the image that resolves the processor",
         guard: "made of signed packages, or of a list in a lock for that list alone",
     },

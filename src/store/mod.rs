@@ -10,7 +10,7 @@
 //! STATE/cache-key           the key of the seals, of this directory alone
 //! STATE/locks/NAME          flock'ed while held; contains the process id of the holder
 //! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, installed-projects, pushed-images,
-//!                           evidence-of-images, newest-indexes, projects, reports and trusted-projects
+//!                           last-pushes, evidence-of-images, newest-indexes, projects, reports and trusted-projects
 //! STATE/…                   records, written atomically
 //! ```
 
@@ -22,6 +22,7 @@ mod folders;
 pub(crate) mod installed_images;
 pub(crate) mod kept_evidence;
 pub(crate) mod known_locks;
+pub(crate) mod last_push;
 mod limits;
 mod lock;
 mod newest_indexes;

@@ -35,7 +35,8 @@ pub(crate) async fn save(store: &Store, report: &Verdict) -> Result<Vec<Proof>, 
     let _guard = store.lock(&format!("reports-{}", &id[..id.len().min(16)])).await?;
     let known = of_image(store, id)?;
     let number = known.next_number();
-    let kept = KeptReport { schema: SCHEMA, number, withdrawn: false, report: report.clone() };
+    let conditions = report.conditions.clone();
+    let kept = KeptReport { schema: SCHEMA, number, withdrawn: false, conditions, report: report.clone() };
     let withdrawn = known.withdrawn_by(&kept);
     // The failure first: cut short after it, it withdraws as well.
     write(store, id, &kept)?;
@@ -95,7 +96,9 @@ fn read(path: &Utf8Path, id: &str) -> Result<Option<KeptReport>, String> {
         Ok(kept) => kept,
         // One of an earlier version is the report alone.
         Err(error) => match serde_json::from_slice(&bytes) {
-            Ok(report) => KeptReport { schema: SCHEMA, number: 0, withdrawn: false, report },
+            Ok(report) => {
+                KeptReport { schema: SCHEMA, number: 0, withdrawn: false, conditions: None, report }
+            }
             Err(_) => return Err(error.to_string()),
         },
     };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use ring::hmac;
 
 use super::error::StoreError;
@@ -17,7 +17,7 @@ use super::files::write_atomically;
 use super::folders::Store;
 use super::regular_file::read_regular;
 use super::seal_key::KeyOfState;
-use crate::model::sha256::sha256_hex;
+use crate::model::sha256::{hex, sha256_hex};
 
 /// The directory of the records of every key in the cache, each below the id of its key.
 pub(super) const RECORDS: &str = "records";
@@ -49,42 +49,28 @@ impl SealedRecords {
     /// Returns the content of a record of at most `most` bytes; `None`: there is none with a valid seal.
     pub(crate) fn read(&self, name: &str, most: u64) -> Option<Vec<u8>> {
         let path = self.path(name).inspect_err(|error| tracing::debug!(%error, "no records")).ok()?;
-        let mut bytes = match read_regular(&path, most.saturating_add(SEAL as u64)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-            Err(error) => {
-                tracing::warn!(%path, %error, "ignoring a record that cannot be read");
-                return None;
-            }
-        };
-        if self.is_sealed(name, &bytes).is_none() {
-            // A whole cache of another machine, or of an earlier version, is no reason for a hundred warnings.
-            tracing::debug!(%path, "ignoring a record that was not written here");
-            return None;
-        }
-        bytes.drain(..SEAL);
-        Some(bytes)
-    }
-
-    fn is_sealed(&self, name: &str, bytes: &[u8]) -> Option<()> {
-        let (line, content) = bytes.split_at_checked(SEAL)?;
-        let seal = STANDARD.decode(line.strip_suffix(b"\n")?).ok()?;
-        let key = &self.store.seal_key().ok()?.key;
-        hmac::verify(key, self.sealed_text(name, content).as_bytes(), &seal).ok()
+        self.store.read_sealed(&path, &self.place(name), most)
     }
 
     /// Writes a record.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
-        let seal = hmac::sign(&self.store.seal_key()?.key, self.sealed_text(name, content).as_bytes());
-        let line = format!("{}\n", STANDARD.encode(seal));
-        write_atomically(&self.path(name)?, &[line.as_bytes(), content].concat())
+        write_atomically(&self.path(name)?, &self.store.sealed(&self.place(name), content)?)
     }
 
-    /// The place of a record with the hash of its content: another record's seal is none of it.
-    fn sealed_text(&self, name: &str, content: &[u8]) -> String {
-        // A path has no NUL. The hash, because a record of byte code has some hundred megabytes.
-        format!("{}/{name}\0{}", self.folder, sha256_hex(content))
+    fn place(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
     }
+}
+
+/// The place of a record with the hash of its content: another record's seal is none of it.
+fn sealed_text(place: &str, content: &[u8]) -> String {
+    // A path has no NUL. The hash, because a record of byte code has some hundred megabytes.
+    format!("{place}\0{}", sha256_hex(content))
+}
+
+/// The place of a record of the state directory: no record of the cache has a name that begins like this.
+fn place_in_state(relative: &str) -> String {
+    format!("\0state/{relative}")
 }
 
 impl Store {
@@ -93,6 +79,14 @@ impl Store {
     pub(crate) fn context_secret(&self) -> Result<Vec<u8>, StoreError> {
         // No place of a record begins like this.
         Ok(hmac::sign(&self.seal_key()?.key, b"\0build contexts").as_ref().to_vec())
+    }
+
+    /// Returns a digest (hex) of a text for a purpose that nobody without this state directory's key can compute, and so guess the text
+    /// from.
+    pub(crate) fn keyed_digest(&self, purpose: &str, text: &[u8]) -> Result<String, StoreError> {
+        // No place of a record begins like this.
+        let text = [b"\0", purpose.as_bytes(), b"\0", text].concat();
+        Ok(hex(hmac::sign(&self.seal_key()?.key, &text).as_ref()))
     }
 
     /// Returns the directory of the records of this state directory's key, which counts as used by that.
@@ -120,6 +114,48 @@ impl Store {
     /// of its key, which is random.
     pub fn engine_name(&self, what: &str) -> Result<String, StoreError> {
         Ok(format!("envforge-{what}-{}", self.key_id()?))
+    }
+
+    /// Writes a record of the state directory with a seal: one that another state directory's program wrote is none.
+    pub(super) fn write_sealed_state(&self, relative: &str, content: &[u8]) -> Result<(), StoreError> {
+        self.write_state(relative, &self.sealed(&place_in_state(relative), content)?)
+    }
+
+    /// Returns the content of such a record of at most `most` bytes; `None`: there is none with a valid seal.
+    pub(super) fn read_sealed_state(&self, relative: &str, most: u64) -> Option<Vec<u8>> {
+        self.read_sealed(&self.state_dir().join(relative), &place_in_state(relative), most)
+    }
+
+    fn read_sealed(&self, path: &Utf8Path, place: &str, most: u64) -> Option<Vec<u8>> {
+        let mut bytes = match read_regular(path, most.saturating_add(SEAL as u64)) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!(%path, %error, "ignoring a record that cannot be read");
+                return None;
+            }
+        };
+        if self.is_sealed(place, &bytes).is_none() {
+            // A whole cache of another machine, or of an earlier version, is no reason for a hundred warnings.
+            tracing::debug!(%path, "ignoring a record that was not written here");
+            return None;
+        }
+        bytes.drain(..SEAL);
+        Some(bytes)
+    }
+
+    /// The content of a record after its seal.
+    fn sealed(&self, place: &str, content: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let seal = hmac::sign(&self.seal_key()?.key, sealed_text(place, content).as_bytes());
+        let line = format!("{}\n", STANDARD.encode(seal));
+        Ok([line.as_bytes(), content].concat())
+    }
+
+    fn is_sealed(&self, place: &str, bytes: &[u8]) -> Option<()> {
+        let (line, content) = bytes.split_at_checked(SEAL)?;
+        let seal = STANDARD.decode(line.strip_suffix(b"\n")?).ok()?;
+        let key = &self.seal_key().ok()?.key;
+        hmac::verify(key, sealed_text(place, content).as_bytes(), &seal).ok()
     }
 
     fn seal_key(&self) -> Result<&KeyOfState, StoreError> {

@@ -13,7 +13,7 @@ use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
 use crate::workflow::package_sources::archives;
 use crate::workflow::project_trust::require_sources;
-use crate::workflow::resolver_image::remember_new_base;
+use crate::workflow::resolver_image::{recent_packages, remember_new_base};
 use crate::workflow::session::Session;
 
 /// The base of a stack. `named` is the image the user named, looked into; `lock` pins it.
@@ -25,6 +25,7 @@ pub(crate) async fn base_of(
     lock: Option<&Lock>,
 ) -> Result<Base, CommandError> {
     let source = &wanted.source;
+    let recent = if lock.is_none() && !source.upgrade { recent_packages(session, stack)? } else { None };
     let request = BaseRequest {
         suite: stack.suite.clone(),
         provider: match source.provider() {
@@ -35,6 +36,7 @@ pub(crate) async fn base_of(
             _ => ProviderChoice::Auto,
         },
         locked: lock.map(|lock| &lock.base),
+        recent: recent.as_deref(),
         upgrade: source.upgrade,
         ..request(session, &stack.base, stack.machine)?
     };
@@ -42,7 +44,7 @@ pub(crate) async fn base_of(
         return listed(session, request).await;
     }
     let mut base = prepare(&means(session), &request).await?;
-    if lock.is_none() {
+    if lock.is_none() && recent.as_ref() != Some(&base.packages) {
         remember_new_base(session, &base)?;
     }
     base.glibc = Matrix::current().base(&stack.base).map(|row| row.glibc.clone());

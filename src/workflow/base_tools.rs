@@ -22,6 +22,7 @@ pub(crate) fn request<'a>(
         machine,
         mirrors: session.mirror_sources()?,
         locked: None,
+        recent: None,
         upgrade: false,
         accept_expired: session.settings.mirrors.accept_expired,
         accept_older: session.accept_older,

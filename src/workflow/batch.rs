@@ -12,11 +12,10 @@ use crate::model::verdict::{Detail, verdict_text};
 use crate::report::{Prefixed, Printer};
 use crate::settings::Settings;
 use crate::workflow::build::{Done, build_one};
-use crate::workflow::build_request::{BuildRequest, typed};
+use crate::workflow::build_request::typed;
 use crate::workflow::built::Built;
 use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
-use crate::workflow::finished_image::are_kept;
 use crate::workflow::listed_names::with_listed;
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
@@ -91,7 +90,6 @@ pub(crate) async fn build(
             .and_then(|wanted| Ok((stack(settings, spec, &args.source, &args.target, named)?, wanted)));
         match found {
             Ok((stack, wanted)) => {
-                let wanted = BuildRequest { keeps_finished: are_kept(args), ..wanted };
                 work.push((place, wanted, stack));
             }
             Err(error) => outcomes.push((place, Outcome { spec: spec.clone(), result: Err(error) })),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::agent;
-use crate::engine::{GpuSelection, ImageBuildRequest, ImageInfo, TemporaryTag};
+use crate::engine::{EngineError, GpuSelection, ImageBuildRequest, ImageInfo, TemporaryTag};
 use crate::evidence::{Entry, SigningKey};
 use crate::model::given::Receiver;
 use crate::model::image::plan::{BaseSource, BuildPlan, current_name, name, plan, summarize};
@@ -25,6 +25,7 @@ use crate::workflow::build_request::BuildRequest;
 use crate::workflow::build_secrets::secrets;
 use crate::workflow::built::Built;
 use crate::workflow::check::{CheckTarget, ImageOrigin, ProjectSource, check, mounted_project};
+use crate::workflow::check_conditions::standing_report;
 use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::{content_of, digest_of};
 use crate::workflow::context_files::files;
@@ -83,63 +84,41 @@ pub(crate) async fn build_one(
         Box::pin(with_project(session, &locked, wanted, args.no_cache)).await?
     };
     let untagged = tags(&wanted.spec, &args.tags, of_image(project.as_ref(), &locked));
-    if wanted.keeps_finished
-        && let Some(mut built) = Box::pin(finished_image(session, &locked, &untagged)).await?
-    {
-        let moved = moved_tags(&locked.lock, built.verified);
-        for tag in &moved {
-            session.engine.tag(&built.image, tag).await?;
-        }
-        built.tags.extend(moved);
-        if session.settings.output.json {
-            built.misfits = misfits_of(&locked.lock, wanted, &session.store);
-        }
-        built.seconds.lock = started.elapsed().as_secs_f64();
-        return Ok(Done::Built(Box::new(built)));
-    }
-    let bottom = BaseSource::Image(locked.base.reference.clone());
-    let lock = of_image(project.as_ref(), &locked);
-    let plan = plan(lock, files(session, lock, &locked.base, bottom, wanted).await?);
+    let kept = match project {
+        None => Box::pin(finished_image(session, &locked, args)).await?,
+        // Its lock is made anew of the sources.
+        Some(_) => None,
+    };
     seconds.lock = started.elapsed().as_secs_f64();
-    if args.dry_run {
-        return Ok(Done::Planned(dry_run_text(&plan, &locked.lock, is_installed(wanted))));
-    }
-    check_processor(session, &locked.lock.stack)?;
-    check_agent_starts(&locked.base)?;
-
     let started = Instant::now();
-    let scratch = TemporaryTag::new(&*session.engine);
+    let is_kept = kept.is_some();
+    let scratch = if is_kept { None } else { Some(TemporaryTag::new(&*session.engine)) };
     let times = PartClock::default();
     let finished = FinishedLayers::new(session, recorded(&locked.lock), Purpose::Build);
-    let image = if args.builder == request::BuilderChoice::Assembled {
-        let scratch_tag = scratch.name();
-        let how = Assembly {
-            session,
-            lock,
-            base: &locked.base,
-            plan: &plan,
-            wanted,
-            scratch_tag,
-            no_cache: args.no_cache,
-            finished: &finished,
-            misfits: Some(&misfits),
-            times: &times,
-        };
-        let (image, records) = Box::pin(assemble(how)).await?;
-        let records = if project.is_some() { records.without_project() } else { records };
-        image_records::compare(session, &mut locked, records)?;
+    let image = if let Some(image) = kept {
+        misfits.tell(misfits_of(&locked.lock, wanted, &session.store), &locked.lock, &*session.reporter);
         image
     } else {
-        // uv downloads the wheels in the build: what is known is what this machine has.
-        misfits.tell(misfits_of(&locked.lock, wanted, &session.store), &locked.lock, &*session.reporter);
-        disk_space::check(session, lock)?;
-        let request = ImageBuildRequest {
-            no_cache: args.no_cache,
-            scratch_tag: scratch.name().to_owned(),
-            ..image_request(session, lock, &plan, wanted)?
+        let bottom = BaseSource::Image(locked.base.reference.clone());
+        let lock = of_image(project.as_ref(), &locked);
+        let plan = plan(lock, files(session, lock, &locked.base, bottom, wanted).await?);
+        if args.dry_run {
+            return Ok(Done::Planned(dry_run_text(&plan, &locked.lock, is_installed(wanted))));
+        }
+        check_processor(session, &locked.lock.stack)?;
+        check_agent_starts(&locked.base)?;
+        let new = NewImage {
+            session,
+            project: project.as_ref(),
+            plan: &plan,
+            wanted,
+            args,
+            scratch_tag: scratch.as_ref().map_or("", TemporaryTag::name),
+            finished: &finished,
+            misfits: &misfits,
+            times: &times,
         };
-        let subject = Subject { session, lock, base: &locked.base, wanted };
-        build_image(subject, request).await?
+        Box::pin(new.make(&mut locked)).await?
     };
     seconds.build = started.elapsed().as_secs_f64();
     seconds.parts = times.timings();
@@ -156,15 +135,22 @@ pub(crate) async fn build_one(
     };
     let subject = CheckTarget {
         image: &image,
-        name: &plan.image.name,
+        name: &name(lock),
         origin,
         level: wanted.level,
         gpus: &selection,
         project: &source,
     };
-    let verdict = check(session, &subject).await?;
+    let standing = if args.recheck { None } else { standing_report(session, &subject)? };
+    let stands = standing.is_some();
+    let verdict = if let Some(verdict) = standing {
+        Verdict { name: name(lock), ..verdict }
+    } else {
+        let verdict = check(session, &subject).await?;
+        save_report(&session.store, &*session.reporter, &verdict.of_image()).await?;
+        verdict
+    };
     seconds.checks = started.elapsed().as_secs_f64();
-    save_report(&session.store, &*session.reporter, &verdict.of_image()).await?;
     let claim = tag_status(session, lock, &verdict, args)?;
     let claim = status_by_policy(session, &image, claim).await?;
     let mut given = tags_for(&claim, &untagged);
@@ -177,7 +163,7 @@ pub(crate) async fn build_one(
     let (mut pushed, mut attested, mut content) = (Vec::new(), Vec::new(), None);
     let mut undone = None;
     if given.is_empty() {
-        scratch.untag_keep_image(&locked.base.image_id).await?;
+        keep_untagged(scratch, &locked.base.image_id).await?;
     } else {
         let started = Instant::now();
         if wanted.source.locked || args.push {
@@ -190,7 +176,7 @@ pub(crate) async fn build_one(
                 Ok(digest) => content = Some(digest),
                 Err(error) => {
                     if let Some(CheckError::ContentDiffers { .. }) = error.downcast_ref() {
-                        scratch.untag_keep_image(&locked.base.image_id).await?;
+                        keep_untagged(scratch, &locked.base.image_id).await?;
                     }
                     return Err(error);
                 }
@@ -200,7 +186,9 @@ pub(crate) async fn build_one(
         for tag in &given {
             session.engine.tag(&image.id, tag).await?;
         }
-        scratch.remove().await?;
+        if let Some(scratch) = scratch {
+            scratch.remove().await?;
+        }
         let started = Instant::now();
         if args.push {
             warn_of_licences(session, lock);
@@ -217,8 +205,10 @@ pub(crate) async fn build_one(
             }
         }
         // Last: other layers of another machine are an error, but the image is checked and tagged.
-        note_compiled(&finished, &locked.lock)?;
-        Box::pin(publish_layers(&finished, session.engine.info().machine)).await?;
+        if !is_kept {
+            note_compiled(&finished, &locked.lock)?;
+            Box::pin(publish_layers(&finished, session.engine.info().machine)).await?;
+        }
         seconds.push = started.elapsed().as_secs_f64();
     }
     session.reporter.report(Event::Note { text: seconds.text() });
@@ -233,14 +223,74 @@ pub(crate) async fn build_one(
         content,
         misfits: misfits.into_all(),
         required_gpu: args.require_gpu,
+        present: is_kept && stands,
+        stands,
         seconds,
         ..built
     })))
 }
 
+/// What an image is made of that is not there yet.
+struct NewImage<'a> {
+    session: &'a Session<'a>,
+    /// The lock with the project's own wheel, if it is installed.
+    project: Option<&'a Lock>,
+    plan: &'a BuildPlan,
+    wanted: &'a BuildRequest,
+    args: &'a request::Build,
+    scratch_tag: &'a str,
+    finished: &'a FinishedLayers,
+    misfits: &'a BuildMisfits,
+    times: &'a PartClock,
+}
+
+impl NewImage<'_> {
+    /// Makes the image under its scratch tag; the lock gets the records of its layers.
+    async fn make(self, locked: &mut LockedBuild) -> Result<ImageInfo, CommandError> {
+        let Self { session, project, plan, wanted, args, scratch_tag, finished, misfits, times } = self;
+        let no_cache = args.no_cache;
+        if args.builder == request::BuilderChoice::Assembled {
+            let (lock, base) = (of_image(project, locked), &locked.base);
+            let misfits = Some(misfits);
+            let how = Assembly {
+                session,
+                lock,
+                base,
+                plan,
+                wanted,
+                scratch_tag,
+                no_cache,
+                finished,
+                misfits,
+                times,
+            };
+            let (image, records) = Box::pin(assemble(how)).await?;
+            let records = if project.is_some() { records.without_project() } else { records };
+            image_records::compare(session, locked, records)?;
+            return Ok(image);
+        }
+        // uv downloads the wheels in the build: what is known is what this machine has.
+        misfits.tell(misfits_of(&locked.lock, wanted, &session.store), &locked.lock, &*session.reporter);
+        let lock = of_image(project, locked);
+        disk_space::check(session, lock)?;
+        let scratch_tag = scratch_tag.to_owned();
+        let request =
+            ImageBuildRequest { no_cache, scratch_tag, ..image_request(session, lock, plan, wanted)? };
+        build_image(Subject { session, lock, base: &locked.base, wanted }, request).await
+    }
+}
+
 /// The lock of the image that is built: with the project's own wheel, if it is installed.
 fn of_image<'a>(project: Option<&'a Lock>, locked: &'a LockedBuild) -> &'a Lock {
     project.unwrap_or(&locked.lock)
+}
+
+/// Takes the scratch tag from an image, which stays.
+async fn keep_untagged(scratch: Option<TemporaryTag<'_>>, tagged: &str) -> Result<(), EngineError> {
+    match scratch {
+        Some(scratch) => scratch.untag_keep_image(tagged).await,
+        None => Ok(()),
+    }
 }
 
 /// The tags that move to a project's image from the one before it; none without a project.

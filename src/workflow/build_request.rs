@@ -26,7 +26,6 @@ use crate::workflow::requested_indexes::{RequestedIndexes, typed_requirement};
 
 /// What is to be built, whoever said it.
 #[derive(Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct BuildRequest {
     /// The spec, as typed or as the project says.
     pub(crate) spec: String,
@@ -62,8 +61,6 @@ pub(crate) struct BuildRequest {
     pub(crate) trust: bool,
     /// Whether what an earlier release locked is brought up to this one, as `lock` does: uv, packages of every image.
     pub(crate) renews: bool,
-    /// Whether an image that an earlier run has finished is kept as it is.
-    pub(crate) keeps_finished: bool,
     /// Versions of another tool's lock file that a new lock keeps where the stack allows.
     pub(crate) preferred: Option<ToolVersions>,
     /// What the indexes list of requested packages that no lock had.
@@ -184,7 +181,6 @@ pub(crate) fn typed(
         base_of_project: false,
         trust: false,
         renews: false,
-        keeps_finished: false,
         preferred: None,
         listed: BTreeMap::new(),
     })
@@ -296,7 +292,6 @@ fn of_project(
         base_of_project: source.base.is_none() && environment.base.is_some(),
         trust: false,
         renews: false,
-        keeps_finished: false,
         preferred: None,
         listed: BTreeMap::new(),
     })

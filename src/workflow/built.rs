@@ -15,6 +15,7 @@ use crate::workflow::stage_timings::StageTimings;
 
 /// An image that was built and checked: what `build --json` prints. It has tags only if every check passed.
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "fields of the JSON output")]
 pub(crate) struct Built {
     pub(super) schema: u32,
     pub(crate) name: String,
@@ -41,9 +42,12 @@ pub(crate) struct Built {
     pub(crate) unverified_because: Option<String>,
     #[serde(skip)]
     pub(super) required_gpu: bool,
-    /// Whether an earlier run had finished the image: nothing was done.
+    /// Whether an earlier run had finished the image: nothing was made or checked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) present: bool,
+    /// Whether the checks are those of an earlier run of the same image under the same conditions.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) stands: bool,
     pub(crate) seconds: StageTimings,
     pub(crate) verdict: Verdict,
 }
@@ -77,6 +81,7 @@ impl Built {
             },
             required_gpu: false,
             present: false,
+            stands: false,
             seconds: StageTimings::default(),
             verdict,
         }
@@ -145,6 +150,7 @@ pub(super) mod tests {
             unverified_because: because.map(str::to_owned),
             required_gpu: false,
             present: false,
+            stands: false,
             seconds: StageTimings::default(),
             verdict: judge(&line, "agent exited with code 0", &image, &expected),
         }
@@ -175,6 +181,7 @@ pub(super) mod tests {
             pushed,
             attested: vec![String::new()],
             present: true,
+            stands: true,
             ..built(r#""outcome":"passed""#, Some("nothing ran on a GPU"))
         };
         let documented = documented_fields("envforge build pytorch-cuda:2.8-cu128");

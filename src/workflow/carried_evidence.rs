@@ -106,7 +106,7 @@ pub(crate) async fn carry(
     let Gathered { found, whole } = evidence_of(session, (image, digest), Some(target)).await?;
     if found.is_empty() {
         whole?;
-        let others: Vec<String> = known_digests(session, image)?
+        let others: Vec<String> = known_digests(&session.store, image)?
             .into_iter()
             .filter(|other| other != digest)
             .map(|other| other.to_string())
@@ -150,7 +150,7 @@ pub(crate) async fn vendor_evidence(
     folder: &Utf8Path,
 ) -> Result<usize, CommandError> {
     let mut count = 0;
-    for digest in known_digests(session, image)? {
+    for digest in known_digests(&session.store, image)? {
         let Gathered { mut found, whole } = evidence_of(session, (image, &digest), None).await?;
         whole?;
         if !found.is_empty() {

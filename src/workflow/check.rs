@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use envforge_protocol::CheckId;
+use envforge_protocol::{CheckId, ExpectationText, Key};
 use jiff::Timestamp;
 
 use crate::engine::{EngineError, GpuRequest, GpuSelection, ImageInfo, RunRequest};
@@ -16,9 +16,11 @@ use crate::model::shared_memory::shm_size;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
 use crate::model::verdict::tag_policy::not_proven;
 use crate::model::verdict::{Check, ImageExpectations, Verdict, expectation_file, judge};
+use crate::model::versions::ComputeCapability;
 use crate::report::Event;
 use crate::shell::{ProjectCode, User, caller_ids};
 use crate::workflow::build_request::CodeRequest;
+use crate::workflow::check_conditions::conditions;
 use crate::workflow::check_container::{
     AGENT, AgentReport, BAKED_AGENT, EXPECT, USER, agent_file, as_root, environment, file_checks, limits,
     text, without_file_checks, words,
@@ -70,19 +72,28 @@ pub(crate) struct MountedProject {
 
 /// Checks one image, on a GPU if there is one.
 pub(crate) async fn check(session: &Session<'_>, subject: &CheckTarget<'_>) -> Result<Verdict, CommandError> {
+    check_for(session, subject, &[]).await
+}
+
+/// The same for these GPUs, whatever the image is meant for; without any for those.
+pub(crate) async fn check_for(
+    session: &Session<'_>,
+    subject: &CheckTarget<'_>,
+    asked: &[ComputeCapability],
+) -> Result<Verdict, CommandError> {
     let id = format!("checks of {}", subject.name);
     let report = |event| session.reporter.report(event);
     report(Event::StepStarted { id: id.clone(), text: format!("check {}", subject.name) });
     let started = Instant::now();
     let gpus = if subject.level == Level::Static { None } else { request(session, subject.gpus) };
-    let mut result = run(session, subject, gpus.as_ref(), &id).await;
+    let mut result = run(session, (subject, asked), gpus.as_ref(), &id).await;
     if let Some(error) = result.as_ref().err().and_then(CommandError::downcast_ref::<EngineError>)
         && *subject.gpus == GpuSelection::IfAny
         && gpus.is_some()
         && let Some(finding) = error.gpu_unavailable()
     {
         report(Event::Note { text: format!("no GPU: {}; {}", finding.what, finding.why) });
-        result = run(session, subject, None, &id).await;
+        result = run(session, (subject, asked), None, &id).await;
     }
     let seconds = started.elapsed().as_secs_f64();
     report(match result.as_ref().map(|verdict| (verdict.failures(), verdict.checks.len())) {
@@ -96,7 +107,7 @@ pub(crate) async fn check(session: &Session<'_>, subject: &CheckTarget<'_>) -> R
 
 async fn run(
     session: &Session<'_>,
-    subject: &CheckTarget<'_>,
+    (subject, asked): (&CheckTarget<'_>, &[ComputeCapability]),
     gpus: Option<&GpuRequest>,
     id: &str,
 ) -> Result<Verdict, CommandError> {
@@ -105,6 +116,8 @@ async fn run(
         Level::Perf => crate::workflow::speed_baseline::expected_speeds(session)?,
         _ => String::new(),
     };
+    // Before the run: what changes while it lasts is another condition.
+    let conditions = conditions(session, subject, gpus)?;
     let own = limits(level, session.engine.info());
     let mut request = RunRequest {
         gpus: gpus.cloned(),
@@ -116,7 +129,7 @@ async fn run(
     let run = |request| session.engine.run(request, Arc::clone(&session.reporter));
     let (report, expected) = match &subject.origin {
         ImageOrigin::Ours { lock, baked } => {
-            request.files = vec![text(EXPECT, expectation_file(lock) + &speeds)];
+            request.files = vec![text(EXPECT, for_gpus(expectation_file(lock), asked) + &speeds)];
             let agent = if *baked { BAKED_AGENT } else { AGENT };
             request.files.extend((!baked).then(agent_file));
             request.command = words(&[agent, level.as_str(), "--json", "--expect", EXPECT, "--user", USER]);
@@ -131,7 +144,8 @@ async fn run(
             (AgentReport::of_two(&code, &files), expected)
         }
         ImageOrigin::Claimed { lock } => {
-            request.files = vec![text(EXPECT, expectation_file(lock) + &speeds), agent_file()];
+            request.files =
+                vec![text(EXPECT, for_gpus(expectation_file(lock), asked) + &speeds), agent_file()];
             request.command = words(&[AGENT, level.as_str(), "--json", "--expect", EXPECT]);
             request.command.extend(without_file_checks());
             let mut required = required(lock, level);
@@ -140,7 +154,7 @@ async fn run(
             (AgentReport::of(&run(request).await?), expected)
         }
         ImageOrigin::Foreign { says } => {
-            request.files = vec![text(EXPECT, says.clone() + &speeds), agent_file()];
+            request.files = vec![text(EXPECT, for_gpus(says.clone(), asked) + &speeds), agent_file()];
             request.command = words(&[AGENT, level.as_str(), "--json", "--expect", EXPECT]);
             let expected = ImageExpectations { foreign: true, ..ImageExpectations::default() };
             (AgentReport::of(&run(request).await?), expected)
@@ -163,11 +177,28 @@ async fn run(
     if let ImageOrigin::Ours { lock, .. } = &subject.origin {
         verdict.not_proven = not_proven(lock, &verdict);
     }
+    verdict.conditions = conditions;
     Ok(verdict)
 }
 
+/// The facts of an expectation file with other GPUs than those the image is meant for; as they are if none are asked for.
+fn for_gpus(facts: String, asked: &[ComputeCapability]) -> String {
+    if asked.is_empty() {
+        return facts;
+    }
+    let is_target = |line: &&str| line.split_once('=').is_some_and(|(key, _)| key == Key::Target.as_str());
+    let mut text: String =
+        facts.lines().filter(|line| !is_target(line)).flat_map(|line| [line, "\n"]).collect();
+    let mut targets = ExpectationText::default();
+    for gpu in asked {
+        targets.add(Key::Target, gpu.dotted());
+    }
+    text.push_str(&targets.into_string());
+    text
+}
+
 /// The checks that a tag requires at that level.
-fn required(lock: &Lock, level: Level) -> Vec<String> {
+pub(super) fn required(lock: &Lock, level: Level) -> Vec<String> {
     let mut all = static_checks(lock);
     if level != Level::Static {
         all.extend(gpu_checks(lock, level != Level::Quick));
@@ -263,4 +294,18 @@ pub(crate) fn mounted_project(
         Some(code) => ProjectSource::Here(MountedProject { folder, code }),
         None => ProjectSource::Unused,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_that_are_asked_for_replace_those_of_the_image() {
+        let facts = "framework=torch\ntarget=9.0\ntarget=8.0\n".to_owned();
+        assert_eq!(for_gpus(facts.clone(), &[]), facts);
+        let asked = ["sm_120".parse().expect("a GPU")];
+        assert_eq!(for_gpus(facts, &asked), "framework=torch\ntarget=12.0\n");
+        assert_eq!(for_gpus(String::new(), &asked), "target=12.0\n", "an image from elsewhere");
+    }
 }

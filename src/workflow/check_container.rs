@@ -43,7 +43,8 @@ pub(super) fn as_root(request: &mut RunRequest) {
 }
 
 /// The container of the checks that only look at files. Its root is writable, so that what the image's user may write
-/// is seen, and nothing lies over /tmp.
+/// is seen, and nothing lies over /tmp. The agent ends each of these checks itself: the container with the credentials ends
+/// after some minutes, whatever became of envforge.
 pub(super) fn file_checks(image: &ImageInfo, forbidden: &[String], limits: RunLimits) -> RunRequest {
     let groups = CheckGroup::ALL.iter().filter(|group| group.looks_at_files_only());
     let mut command = words(&[AGENT, "run", "--json", "--forbidden", FORBIDDEN, "--user", USER]);

@@ -15,15 +15,16 @@ use crate::workflow::error::CommandError;
 use crate::workflow::lock_error::ImpossibleStack;
 use crate::workflow::target::options;
 
-/// Returns the release of each requested package that fits the stack, or every known mismatch.
+/// Returns the release of each requested package that fits the stack, or every known mismatch. The matrix has the row of the base,
+/// if that is known.
 pub(crate) fn chosen_companions(
     wanted: &BuildRequest,
     spec: &Spec,
     stack: &Stack,
     options: &ResolveOptions,
+    matrix: &Matrix,
 ) -> Result<Vec<CompanionChoice>, Box<Unsatisfiable>> {
     let allow_source: Vec<_> = wanted.added.allow_source.iter().map(|source| source.name.clone()).collect();
-    let matrix = Matrix::current();
     let of_matrix = |text: &&String| !is_of_its_own_index(text, wanted, matrix);
     let requirements: Vec<_> = wanted.added.python.iter().filter(of_matrix).cloned().collect();
     let request =
@@ -44,10 +45,11 @@ pub(crate) fn check_companions(
     settings: &Settings,
     wanted: &BuildRequest,
     stack: &Stack,
+    matrix: &Matrix,
 ) -> Result<(), CommandError> {
     let spec: Spec = wanted.spec.parse()?;
     let options = options(&wanted.target, &wanted.source, settings);
-    match chosen_companions(wanted, &spec, stack, &options) {
+    match chosen_companions(wanted, &spec, stack, &options, matrix) {
         Ok(choices) => {
             let reporter = reporter(settings.output);
             for text in choices.into_iter().filter_map(|choice| choice.warning) {

@@ -16,11 +16,6 @@ pub(crate) fn check(session: &Session<'_>, lock: &Lock) -> Result<(), CommandErr
     check_engine(session, wheels * UNPACKED + REST)
 }
 
-/// Bytes that wheels of this size take unpacked, about.
-pub(crate) fn unpacked(wheels: u64) -> u64 {
-    wheels * UNPACKED
-}
-
 /// Refuses if the engine's disk, where it is this machine's, cannot hold so many more bytes.
 pub(crate) fn check_engine(session: &Session<'_>, need: u64) -> Result<(), CommandError> {
     let info = session.engine.info();

@@ -149,9 +149,23 @@ pub enum EvidenceError {
         /// The limit.
         limit: u64,
     },
-    /// `--exact-driver` without a driver.
-    #[error("--exact-driver requires --driver or --here")]
+    /// `--driver exact` without a driver.
+    #[error("`--driver exact` requires `--driver VERSION` or --here")]
     NoDriver,
+    /// `--driver VERSION` with `--here`.
+    #[error("`--driver {driver}` cannot be combined with --here")]
+    DriverAndHere {
+        /// The driver.
+        driver: String,
+    },
+    /// Two drivers.
+    #[error("`--driver {first}` cannot be combined with `--driver {second}`")]
+    TwoDrivers {
+        /// One.
+        first: String,
+        /// The other.
+        second: String,
+    },
     /// `[policy] require-evidence` is not met.
     #[error("`{image}` is not proven as this machine's policy requires (level {level}):\n  - {}", reasons.join("\n  - "))]
     Required {
@@ -200,6 +214,8 @@ impl Failure for EvidenceError {
             | Self::NoSigningKey
             | Self::NoDigest { .. }
             | Self::NoDriver
+            | Self::DriverAndHere { .. }
+            | Self::TwoDrivers { .. }
             | Self::KeyFile { .. }
             | Self::NotRoots { .. }
             | Self::NotPushed { .. } => Exit::Usage,
@@ -247,6 +263,8 @@ impl Failure for EvidenceError {
             Self::NotBuiltHere { .. } => "sign it where it is built: `envforge build … --push --attest`".to_owned(),
             Self::TooLarge { .. } => "it grows with the packages of the image: build an image of fewer".to_owned(),
             Self::NoDriver => "add `--driver VERSION`".to_owned(),
+            Self::DriverAndHere { .. } => "drop one of them: --here asks this machine for its driver".to_owned(),
+            Self::TwoDrivers { .. } => "ask for each driver in a call of its own".to_owned(),
             Self::Unread { .. } => "update envforge, or use another key".to_owned(),
             Self::Contended { .. } => "run the command again".to_owned(),
             Self::Partial { .. } => "run the command again when every registry of the image answers".to_owned(),

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use envforge_protocol::Level;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::evidence::{attach, subject_of, withdraw};
 use super::memory_registry::{Habits, MemoryRegistry, digest_of};
-use crate::evidence::{Collection, Entry, EntryOutcome, Signer, SigningKey, legacy_tag, referrers_tag};
+use crate::evidence::{
+    Admission, Collection, Entry, EntryOutcome, Signer, SigningKey, Wanted, admit, legacy_tag, referrers_tag,
+};
 use crate::fetch::{FetchSettings, Fetcher};
+use crate::model::compat::Matrix;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::versions::Machine;
@@ -71,12 +74,36 @@ impl Scene {
     }
 
     async fn attach(&self, key: &SigningKey, gpu: &str) {
-        let subject = subject_of(&self.registry, &self.image, (&self.id, &[self.digest()]), Machine::X86_64)
-            .await
-            .expect("there");
-        attach(&self.registry, (&self.image, &subject), key, &[entry(gpu)], &self.reporter)
-            .await
-            .expect("attached");
+        self.try_attach(key, gpu).await.expect("attached");
+    }
+
+    async fn try_attach(&self, key: &SigningKey, gpu: &str) -> Result<(), String> {
+        let known = [self.digest()];
+        let subject = subject_of(&self.registry, &self.image, (&self.id, &known), Machine::X86_64);
+        let subject = subject.await.map_err(|error| error.to_string())?;
+        let entries = [entry(gpu)];
+        let attached = attach(&self.registry, (&self.image, &subject), key, &entries, &self.reporter);
+        attached.await.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Changes the manifest under a tag; returns its former and its new digest.
+    fn rewrite(&self, tag: &str, change: impl Fn(String) -> String) -> (String, String) {
+        let (before, (kind, bytes)) = {
+            let content = self.memory.content();
+            let digest = content.tags[tag].clone();
+            (digest.clone(), content.manifests[&digest].clone())
+        };
+        let text = change(String::from_utf8(bytes).expect("JSON"));
+        (before, self.memory.put(tag, &kind, text.as_bytes()))
+    }
+
+    /// Changes the entries of the list of referrers that stands under a tag.
+    fn rewrite_list(&self, change: impl Fn(&mut Vec<serde_json::Value>)) {
+        self.rewrite(&referrers_tag(&self.digest()), |text| {
+            let mut list: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            change(list["manifests"].as_array_mut().expect("a list"));
+            list.to_string()
+        });
     }
 
     /// The models that stand, by keys that are trusted.
@@ -280,4 +307,162 @@ async fn index_that_engines_may_read_differently_is_no_subject() {
     }
     let other = of_index(r#","platform":{"os":"linux","architecture":"arm64"}"#).await.expect("one for each");
     assert_eq!(other.manifest.digest, signed);
+}
+
+/// What strangers may add: more documents than are read, and larger ones. The rest counts, and a writer does not go on without them.
+#[tokio::test]
+async fn documents_beyond_the_bounds_are_named_and_nothing_is_attached() {
+    let key = key(P256);
+    let bundle = "application/vnd.dev.sigstore.bundle.v0.3+json";
+    let manifest = "application/vnd.oci.image.manifest.v1+json";
+    let entry = |digest: &str| serde_json::json!({ "mediaType": manifest, "size": 1, "digest": digest, "artifactType": bundle });
+    for (is_many, says) in
+        [(true, "1002 referrers, 1000 read"), (false, "a document of 5242880 bytes, limit 4194304")]
+    {
+        let scene = Scene::new(KINDS[0]);
+        scene.attach(&key, "A").await;
+        let blob = digest_of(b"a large one");
+        let large = format!(
+            r#"{{"schemaVersion":2,"mediaType":"{manifest}","config":{{}},"layers":[{{"mediaType":"{bundle}","size":5242880,"digest":"{blob}"}}]}}"#
+        );
+        let large = scene.memory.put("large", manifest, large.as_bytes());
+        scene.rewrite_list(|list| {
+            if is_many {
+                list.extend((0..1000_u32).map(|number| entry(&digest_of(&number.to_be_bytes()))));
+            } else {
+                list.push(entry(&large));
+            }
+        });
+        let found = scene.registry.evidence(&scene.image, &scene.digest()).await.expect("read");
+        assert_eq!(found.skipped, [says]);
+        assert_eq!(scene.standing(&[&key]).await, models(&["A"]));
+        let error = scene.try_attach(&key, "B").await.expect_err("refused");
+        assert!(error.contains("its evidence cannot be read") && error.contains(says), "{error}");
+    }
+}
+
+/// Whatever the step at which the registry is gone: what stood stands, and the next call adds what is missing.
+#[tokio::test]
+async fn connection_that_drops_while_attaching_loses_nothing() {
+    for habits in [KINDS[0], KINDS[3]] {
+        // Every third step, all at once: a writer waits for others before it is done.
+        let answers = futures_util::future::join_all((0..40).map(async |third| {
+            let step = 3 * third;
+            let scene = Scene::new(habits);
+            let key = key(P256);
+            scene.attach(&key, "A").await;
+            scene.memory.content().cut = Some(step);
+            let answer = scene.try_attach(&key, "B").await;
+            scene.memory.content().cut = None;
+            let standing = scene.standing(&[&key]).await;
+            assert!(standing.contains("A"), "step {step}, {habits:?}: {standing:?}, {answer:?}");
+            scene.attach(&key, "B").await;
+            assert_eq!(scene.standing(&[&key]).await, models(&["A", "B"]), "step {step}, {habits:?}");
+            answer.is_ok()
+        }))
+        .await;
+        let failed = answers.iter().filter(|is_done| !**is_done).count();
+        assert!(failed > 5 && failed < answers.len(), "{failed} of {} were cut, {habits:?}", answers.len());
+    }
+}
+
+#[tokio::test]
+async fn referrers_and_layers_that_are_there_twice_count_once() {
+    let scene = Scene::new(KINDS[0]);
+    let key = key(P256);
+    scene.attach(&key, "A").await;
+    scene.rewrite_list(|list| {
+        let again = list.clone();
+        list.extend(again);
+    });
+    scene.rewrite(&legacy_tag(&scene.digest()), |text| {
+        let mut manifest: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let layers = manifest["layers"].as_array_mut().expect("layers");
+        let again = layers.clone();
+        layers.extend(again);
+        manifest.to_string()
+    });
+    let digest = scene.digest();
+    let found = scene.registry.evidence(&scene.image, &digest).await.expect("read").attestations();
+    assert_eq!(found.len(), 8, "two documents in two forms, each twice");
+    let signer = Signer { key: key.public(), not_after: None };
+    let known = Collection::by(&[signer], &found, &digest, Timestamp::now());
+    assert_eq!((known.known.len(), known.ignored.len()), (1, 0), "{:?}", known.ignored);
+    // The next statement takes the place of all of them.
+    scene.attach(&key, "B").await;
+    assert_eq!(scene.standing(&[&key]).await, models(&["A", "B"]));
+    let found = scene.registry.evidence(&scene.image, &digest).await.expect("read");
+    assert_eq!(found.found.len(), 4, "{:#?}", found.found);
+}
+
+/// Who can write to the registry can bring back what was withdrawn: its age ends that.
+#[tokio::test]
+async fn older_list_that_is_put_back_counts_until_its_age_ends() {
+    let key = key(P256);
+    for habits in KINDS {
+        let scene = Scene::new(habits);
+        scene.attach(&key, "NVIDIA H200").await;
+        let (manifests, tags) = {
+            let content = scene.memory.content();
+            (content.manifests.clone(), content.tags.clone())
+        };
+        let subject = scene.registry.evidence_subject(&scene.image, Machine::X86_64).await.expect("there");
+        let taken =
+            withdraw(&scene.registry, (&scene.image, &subject), &key, |_| true, &scene.reporter).await;
+        assert!(taken.is_ok() && scene.standing(&[&key]).await.is_empty(), "{habits:?}");
+        // Next to the newer one it changes nothing.
+        scene.memory.content().manifests.extend(manifests.clone());
+        assert!(scene.standing(&[&key]).await.is_empty(), "{habits:?}");
+        {
+            let mut content = scene.memory.content();
+            (content.manifests, content.tags) = (manifests, tags);
+        }
+        let digest = scene.digest();
+        let found = scene.registry.evidence(&scene.image, &digest).await.expect("read").attestations();
+        let answer = |days: i64| {
+            let day = SignedDuration::from_hours(24);
+            let now = Timestamp::now() + SignedDuration::from_hours(24 * days);
+            let signer = Signer { key: key.public(), not_after: None };
+            let known = Collection::by(&[signer], &found, &digest, now);
+            let wanted = Wanted {
+                gpus: Vec::new(),
+                count: 1,
+                driver: None,
+                exact_driver: false,
+                level: Level::Full,
+                max_age: day * 30,
+                agents: BTreeSet::new(),
+            };
+            admit(&known, &wanted, Matrix::current(), now)
+        };
+        assert!(matches!(answer(29), Admission::Admitted(_)), "nothing can tell, {habits:?}");
+        let Admission::Refused(reasons) = answer(32) else { panic!("admitted, {habits:?}") };
+        assert!(reasons.join("\n").contains("32 days ago; limit 30"), "{reasons:#?}");
+    }
+}
+
+/// A signed statement in a document of another type is none: readers that look at types would judge otherwise.
+#[tokio::test]
+async fn statement_in_a_document_of_another_type_counts_for_nothing() {
+    let scene = Scene::new(KINDS[0]);
+    let key = key(P256);
+    scene.attach(&key, "A").await;
+    let other = "application/octet-stream";
+    scene.rewrite(&legacy_tag(&scene.digest()), |text| {
+        text.replace("application/vnd.dsse.envelope.v1+json", other)
+    });
+    assert_eq!(scene.standing(&[&key]).await, models(&["A"]), "the bundle is still there");
+    scene.rewrite_list(|list| {
+        for entry in list {
+            let digest = entry["digest"].as_str().expect("one").to_owned();
+            scene.memory.content().tags.insert("one".to_owned(), digest);
+            let layer = r#""mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json""#;
+            let change = |text: String| {
+                assert!(text.contains(layer), "{text}");
+                text.replace(layer, &format!(r#""mediaType":"{other}""#))
+            };
+            entry["digest"] = scene.rewrite("one", change).1.into();
+        }
+    });
+    assert!(scene.standing(&[&key]).await.is_empty());
 }

@@ -14,23 +14,26 @@ use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
 use crate::model::request;
+use crate::model::stack::Stack;
 use crate::report::reporter;
 use crate::settings::Settings;
-use crate::store::{copy_verified, write_atomically};
+use crate::store::last_push::last_push;
+use crate::store::{Store, copy_verified, write_atomically};
 use crate::workflow::base::check_processor;
 use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::context_files::files;
-use crate::workflow::custom_base::named_base;
+use crate::workflow::custom_base::{BaseAtHand, NamedBase, custom_base, named_base};
 use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::error::CommandError;
 use crate::workflow::installed_project::with_project;
 use crate::workflow::listed_names::with_listed;
-use crate::workflow::lock::{LockedBuild, lock_for};
+use crate::workflow::lock::{LockedBuild, fitting_lock, lock_to_read};
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::project_code::declared;
+use crate::workflow::project_sources::image_hash;
 use crate::workflow::session::Session;
-use crate::workflow::stack::stack;
+use crate::workflow::stack::{stack, stack_at_hand};
 
 /// Written last: a directory that holds it is a complete export.
 pub(crate) const MARK: &str = ".envforge-export";
@@ -39,6 +42,8 @@ pub(crate) const MARK: &str = ".envforge-export";
 pub(crate) struct Exported {
     pub(crate) lock: Lock,
     pub(crate) shell: Shell,
+    /// The project's folder.
+    pub(crate) folder: Option<Utf8PathBuf>,
     pub(crate) code: Option<ExportedCode>,
     pub(crate) plan: BuildPlan,
     pub(crate) bottom: BaseSource,
@@ -83,19 +88,66 @@ pub(crate) fn write_code(dir: &Utf8Path, code: &ExportedCode, force: bool) -> Re
     Ok(write_atomically(&root.join(MARK), b"\n")?)
 }
 
+/// What an export is asked for, with its stack.
+pub(crate) struct Requested {
+    wanted: BuildRequest,
+    named: Option<NamedBase>,
+    stack: Stack,
+}
+
+/// Returns what an export is asked for. An engine is asked only for a base of the user's own that no lock file has.
+pub(crate) async fn requested(
+    args: &request::Export,
+    settings: &Settings,
+) -> Result<Requested, CommandError> {
+    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
+        .with_parts(&args.parts)?;
+    let base = BaseAtHand::read(&wanted, settings)?;
+    if base.unread.is_some() {
+        return Requested::on_named_base(wanted, settings).await;
+    }
+    let stack = stack_at_hand(settings, &wanted, &base)?;
+    Ok(Requested { wanted, named: None, stack })
+}
+
+impl Requested {
+    /// Looks into a base of the user's own.
+    async fn on_named_base(wanted: BuildRequest, settings: &Settings) -> Result<Self, CommandError> {
+        let named = named_base(settings, &wanted.source, &wanted.target).await?;
+        let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
+        Ok(Self { wanted, named, stack })
+    }
+
+    /// Returns the image of the last push of the lock, if the lock file fits and was pushed from here. Asks no engine.
+    pub(crate) fn last_pushed(
+        &self,
+        settings: &Settings,
+    ) -> Result<Option<(ImageRef, Described)>, CommandError> {
+        let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+        let found = fitting_lock((settings, &store), &self.stack, &self.wanted)?;
+        let Some((lock, _)) = found else { return Ok(None) };
+        let hash = image_hash(&store, &self.wanted, &lock)?;
+        let Some(reference) = hash.and_then(|hash| last_push(&store, &hash)) else { return Ok(None) };
+        let code = code_of(&self.wanted, &lock, settings)?;
+        let BuildRequest { shell, folder, .. } = self.wanted.clone();
+        Ok(Some((reference, Described { lock, shell, folder, code })))
+    }
+}
+
 /// Locks the requested image and writes its context, with the lock file, into a directory.
 pub(crate) async fn exported(
-    args: &request::Export,
+    requested: Requested,
     dir: &Utf8Path,
     settings: &Settings,
 ) -> Result<Exported, CommandError> {
-    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
-        .with_parts(&args.parts)?;
-    let named = named_base(settings, &wanted.source, &wanted.target).await?;
-    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
+    // An image on a base of the user's own needs its apt sources, which no lock file has.
+    let is_read = requested.named.is_some() || custom_base(&requested.wanted.source).is_none();
+    let requested =
+        if is_read { requested } else { Requested::on_named_base(requested.wanted, settings).await? };
+    let Requested { wanted, named, stack } = requested;
     let wanted = with_listed(&wanted, &stack, settings).await?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
-    let locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
+    let locked = Box::pin(lock_to_read(&session, stack, named.as_ref(), &wanted)).await?;
     let project = Box::pin(with_project(&session, &locked, &wanted, false)).await?;
     let LockedBuild { lock, base, .. } = locked;
     let lock = project.unwrap_or(lock);
@@ -119,13 +171,17 @@ pub(crate) async fn exported(
     write(".dockerignore", "envforge.lock\n.dockerignore\n.gitignore\n.envforge-export\n")?;
     write(MARK, &format!("{}\n", plan.image.lock))?;
     let code = code_of(&wanted, &lock, settings)?;
-    Ok(Exported { lock, shell: wanted.shell, code, plan, bottom, published: base.published.is_some() })
+    let BuildRequest { shell, folder, .. } = wanted;
+    let published = base.published.is_some();
+    Ok(Exported { lock, shell, folder, code, plan, bottom, published })
 }
 
 /// What an export is made of that names a pushed image.
 pub(crate) struct Described {
     pub(crate) lock: Lock,
     pub(crate) shell: Shell,
+    /// The project's folder.
+    pub(crate) folder: Option<Utf8PathBuf>,
     pub(crate) code: Option<ExportedCode>,
 }
 
@@ -145,7 +201,7 @@ pub(crate) fn requested_lock(
     let path = if let Some(file) = &wanted.source.lockfile {
         settings.paths.current_dir.join(file)
     } else {
-        let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, None)?;
+        let stack = stack_at_hand(settings, &wanted, &BaseAtHand::read(&wanted, settings)?)?;
         lock_path(settings, &stack, &wanted.source)
     };
     let lock = read_lock(&path)?.ok_or_else(|| LockingError::Missing { file: path.to_string() })?;
@@ -156,7 +212,8 @@ pub(crate) fn requested_lock(
 pub(crate) fn described(args: &request::Export, settings: &Settings) -> Result<Described, CommandError> {
     let RequestedLock { wanted, lock } = requested_lock(args, settings)?;
     let code = code_of(&wanted, &lock, settings)?;
-    Ok(Described { lock, shell: wanted.shell, code })
+    let BuildRequest { shell, folder, .. } = wanted;
+    Ok(Described { lock, shell, folder, code })
 }
 
 /// The reference of a pushed image, which must have its digest: a tag may be another image tomorrow.
@@ -165,6 +222,21 @@ pub(crate) fn pushed(text: &str) -> Result<ImageRef, CommandError> {
     match reference.digest() {
         Some(digest) => Ok(reference.pinned(digest)),
         None => Err(NoDigest { reference: text.to_owned() }.into()),
+    }
+}
+
+/// The lock was not pushed from this machine.
+#[derive(Debug, thiserror::Error)]
+#[error("the image of this lock was not pushed from this machine")]
+pub(crate) struct NotPushed;
+
+impl Failure for NotPushed {
+    fn exit(&self) -> Exit {
+        Exit::No
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["push it (`envforge push HOST/NAME:TAG`), or name it: `--image NAME@sha256:…`".to_owned()]
     }
 }
 

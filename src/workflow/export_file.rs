@@ -17,6 +17,7 @@ use crate::cluster_file::{
     ClusterFileError, Contents, FRONT, Slot, SquashfsOptions, StagedFile, sif_front, write_squashfs,
 };
 use crate::failure::{Exit, Failure};
+use crate::model::counted::counted;
 use crate::model::export::runtime_files::runtime_files;
 use crate::model::file_compression::FileCompression;
 use crate::model::lock::Lock;
@@ -152,7 +153,7 @@ pub(crate) async fn write_file(
         let done = tokio::task::spawn_blocking(move || job.write_to(&place)).await;
         done.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
     };
-    let text = format!("write {} layers to {target}", recipe.layers.len());
+    let text = format!("write {} to {target}", counted(recipe.layers.len(), "layer"));
     let written = in_step(&**reporter, STEP, text, written).await;
     written.map_err(|error| match error {
         FileError::Cluster(ClusterFileError::Write(cause)) => of_target(target, cause).into(),

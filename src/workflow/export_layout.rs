@@ -12,6 +12,7 @@ use crate::archive::image_layout::{BlobDirectory, LayoutWriter, parent_of};
 use crate::engine::ImageInfo;
 use crate::evidence::with_referrers;
 use crate::failure::{Exit, Failure};
+use crate::model::counted::counted;
 use crate::model::image::manifest::{BlobDescriptor, MANIFEST_TYPE, layout_index, manifest};
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
@@ -90,7 +91,7 @@ pub(crate) async fn export_layout(
     let recipe = Recipe::of(&session.store, &image.id).ok_or_else(not_assembled)?;
     bring_base(session, &recipe).await?;
     let name = name.parse::<ImageRef>().ok().filter(|name| name.tag().is_some());
-    let text = format!("write {} layers to {target}", recipe.layers.len());
+    let text = format!("write {} to {target}", counted(recipe.layers.len(), "layer"));
     let of_image = evidence.then_some((session, image));
     let written = write(&session.store, &recipe, (machine, name.as_ref()), (target, of_image));
     in_step(&*session.reporter, STEP, text, written).await

@@ -1,44 +1,35 @@
-//! Images of several specs that an earlier run has finished: a run after a kill keeps them as they are and goes on with the others.
+//! The image of a lock that an earlier run has put together: it is not made again.
 
-use crate::engine::{GpuSelection, ImageInfo};
+use crate::engine::ImageInfo;
 use crate::model::image::plan::name;
 use crate::model::lock::Lock;
 use crate::model::request::{Build, BuilderChoice};
 use crate::model::sha256::sha256_hex;
-use crate::model::verdict::tag_policy::{tags_for, unverified};
+use crate::model::verdict::tag_policy::unverified;
 use crate::store::built_images::built_from;
 use crate::store::{Store, StoreError};
 use crate::workflow::assemble::Recipe;
-use crate::workflow::built::Built;
 use crate::workflow::error::CommandError;
-use crate::workflow::gpus;
 use crate::workflow::image_records::are_current;
 use crate::workflow::lock::LockedBuild;
-use crate::workflow::proven::reports_of;
 use crate::workflow::session::Session;
 
-/// Whether the options of a build of several specs let finished images be kept.
-pub(crate) fn are_kept(args: &Build) -> bool {
-    let is_plain = args.builder == BuilderChoice::Assembled && !args.dry_run && !args.no_cache;
-    is_plain && !args.require_gpu && !args.source.locked
-}
-
-/// Returns the image of a lock if nothing is left to do: this program would build the same one, its checks ran, and it has each of
-/// `tags` as they allow.
+/// Returns the image of a lock, if this program would build the same one and the options let it stay.
 pub(crate) async fn finished_image(
     session: &Session<'_>,
     locked: &LockedBuild,
-    tags: &[String],
-) -> Result<Option<Built>, CommandError> {
+    args: &Build,
+) -> Result<Option<ImageInfo>, CommandError> {
+    let may_stay = args.builder == BuilderChoice::Assembled && !args.dry_run && !args.no_cache;
     // Layers for other machines may not have been published.
-    if locked.new || !are_current(&locked.lock) || session.layer_sources.writable().is_some() {
+    if !may_stay || locked.new || !are_current(&locked.lock) || session.layer_sources.writable().is_some() {
         return Ok(None);
     }
     let name = name(&locked.lock);
     for tag in [&name, &unverified(&name)] {
         let Some(image) = session.engine.image(tag).await? else { continue };
         if is_image_of(&session.store, &locked.lock, &image.id)? {
-            return checked_image(session, locked, image, tags).await;
+            return Ok(Some(image));
         }
     }
     Ok(None)
@@ -50,30 +41,6 @@ fn is_image_of(store: &Store, lock: &Lock, id: &str) -> Result<bool, StoreError>
     let config = Recipe::of(store, id).map(config);
     let is_recorded = config.is_some() && config == lock.records.config;
     Ok(is_recorded && built_from(store, id)? == Some(lock.hash()))
-}
-
-/// Returns an image of the lock if its reports allow tags, and it has them all.
-async fn checked_image(
-    session: &Session<'_>,
-    locked: &LockedBuild,
-    image: ImageInfo,
-    tags: &[String],
-) -> Result<Option<Built>, CommandError> {
-    let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
-    let found = reports.shown(Some(&locked.lock)).cloned().zip(reports.tag_status(&locked.lock));
-    let Some((verdict, claim)) = found else { return Ok(None) };
-    if !claim.is_verified() && gpus::request(session, &GpuSelection::IfAny).is_some() {
-        return Ok(None);
-    }
-    let given = tags_for(&claim, tags);
-    for tag in &given {
-        let found = session.engine.image(tag).await?;
-        if found.is_none_or(|found| found.id != image.id) {
-            return Ok(None);
-        }
-    }
-    let built = Built { present: true, ..Built::new(locked, image, (claim, verdict), given) };
-    Ok((!built.tags.is_empty() && built.failure().is_none()).then_some(built))
 }
 
 #[cfg(test)]

@@ -131,6 +131,18 @@ pub(crate) fn image_lock_at_hand(
     }
 }
 
+/// What a build of that spec or project is asked for; `None`: a lock file was named, which does not say what it was made from.
+pub(crate) fn build_request_of(
+    settings: &Settings,
+    name: Option<&str>,
+    project: &ProjectOptions,
+) -> Result<Option<BuildRequest>, CommandError> {
+    match LockAtHand::named(settings, name, project)? {
+        LockAtHand::OfFile(_) => Ok(None),
+        LockAtHand::Requested(wanted) => Ok(Some(*wanted)),
+    }
+}
+
 async fn of_project(session: &Session<'_>, project: &ProjectOptions) -> Result<NamedImage, CommandError> {
     let (source, target) = (LockOptions::default(), TargetOptions::default());
     let wanted = wanted(None, project, &source, &target, session.settings)?;

@@ -2,6 +2,7 @@
 
 use crate::agent;
 use crate::model::compat::Matrix;
+use crate::model::counted::counted;
 use crate::model::image::component::ComponentKind;
 use crate::model::lock::{LayerRecord, Lock, LockMetadata};
 use crate::model::sha256::sha256_hex;
@@ -117,7 +118,7 @@ fn differences(recorded: &[LayerRecord], found: &[LayerRecord], same_program: bo
         })
         .collect();
     if recorded.len() != found.len() {
-        lines.push(format!("{} layers instead of {}", found.len(), recorded.len()));
+        lines.push(format!("{} instead of {}", counted(found.len(), "layer"), recorded.len()));
     }
     lines
 }

@@ -8,6 +8,7 @@ use futures_util::stream::{self, StreamExt as _};
 
 use crate::archive::layout_reader::{LayoutError, LayoutImage, LayoutLayer};
 use crate::engine::{ImageInfo, ImageLayer, LayerContent, PackedLayer, TemporaryTag};
+use crate::model::counted::counted;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::report::in_step;
@@ -67,7 +68,7 @@ pub(crate) async fn import_layout(
     // Read before an engine has anything of a damaged layout.
     let found = if evidence { layout.evidence()? } else { Vec::new() };
     let statements = if evidence { found.len() } else { layout.evidence_count() };
-    let text = format!("compare {} layers of {path} with their digests", layout.layers.len());
+    let text = format!("compare {} of {path} with the digests", counted(layout.layers.len(), "layer"));
     let checked = in_step(&*session.reporter, STEP, text, checked_layers(&layout)).await?;
     disk_space::check_engine(session, checked.iter().map(|layer| layer.size).sum())?;
     let scratch = TemporaryTag::new(&*session.engine);

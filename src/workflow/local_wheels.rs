@@ -1,10 +1,12 @@
 //! The wheels of unpublished variants: those of `--wheel`, else those of the lock.
 
+use crate::model::compat::Matrix;
 use crate::model::compat::tables::Channel;
 use crate::model::image::plan::environment_of;
 use crate::model::lock::{Difference, Lock, LockedWheel};
 use crate::model::request::LockOptions;
 use crate::model::stack::Stack;
+use crate::model::versions::GlibcVersion;
 use crate::packages::{LocalWheel, PackagesError};
 use crate::report::Event;
 use crate::settings::Settings;
@@ -56,7 +58,7 @@ impl LocalWheels {
             old.into_iter().flat_map(Lock::local_wheels).filter(supplied).filter(|_| given.is_empty())
         {
             let keep = match LocalWheel::locked(wheel, store)? {
-                Some(found) => found.check(&stack).is_ok(),
+                Some(found) => found.check(&stack, None).is_ok(),
                 // A new lock is not bound to one that is gone.
                 None => !wanted.source.upgrade,
             };
@@ -108,15 +110,19 @@ impl LocalWheels {
         self.given.iter().all(|wheel| old.local_wheels().any(|locked| locked.sha256 == wheel.sha256))
     }
 
-    /// The wheels, to resolve with.
-    pub(crate) fn wheels(&self, store: &Store) -> Result<Vec<LocalWheel>, PackagesError> {
+    /// The wheels, to resolve with on a base of that C library.
+    pub(crate) fn wheels(
+        &self,
+        store: &Store,
+        glibc: Option<&GlibcVersion>,
+    ) -> Result<Vec<LocalWheel>, PackagesError> {
         if !self.given.is_empty() {
             return Ok(self.given.clone());
         }
         let one = |wheel: &LockedWheel| {
             let gone = || PackagesError::LocalWheelGone { file: wheel.file.clone() };
             let found = LocalWheel::locked(wheel, store)?.ok_or_else(gone)?;
-            found.check(&self.stack)?;
+            found.check(&self.stack, glibc)?;
             Ok(found)
         };
         self.locked.iter().map(one).collect()
@@ -133,13 +139,19 @@ impl LocalWheels {
     }
 }
 
-/// Refuses a named wheel that does not fit. Asks neither engine nor network.
-pub(crate) fn validate(settings: &Settings, stack: &Stack, source: &LockOptions) -> Result<(), CommandError> {
+/// Refuses a named wheel that does not fit the stack on its base, of which the matrix has the row. Asks neither engine nor network.
+pub(crate) fn validate(
+    settings: &Settings,
+    stack: &Stack,
+    source: &LockOptions,
+    matrix: &Matrix,
+) -> Result<(), CommandError> {
     if stack.channel != Channel::Source && !source.wheel.is_empty() {
         return Err(RequestError::WheelOfPublished { name: stack.name.clone() }.into());
     }
+    let glibc = matrix.base(&stack.base).map(|row| &row.glibc);
     for file in &source.wheel {
-        LocalWheel::validate(&settings.paths.current_dir.join(file), stack)?;
+        LocalWheel::validate(&settings.paths.current_dir.join(file), stack, glibc)?;
     }
     Ok(())
 }

@@ -10,12 +10,13 @@ use crate::model::project::requirement_name;
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
 use crate::report::Event;
+use crate::settings::Settings;
 use crate::store::known_locks::remember_project;
-use crate::store::{StoreLock, write_atomically};
+use crate::store::{Store, StoreLock, write_atomically};
 use crate::workflow::base::{base_of, check_processor};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::companions::check_companions;
-use crate::workflow::custom_base::NamedBase;
+use crate::workflow::custom_base::{NamedBase, matrix_of};
 use crate::workflow::error::CommandError;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock_error::LockingError;
@@ -38,8 +39,48 @@ pub(crate) struct LockedBuild {
     pub(crate) misfits: Vec<Misfit>,
     /// Whether nothing may be written into the file (`--locked`): what a build finds out is known to this run alone.
     pub(crate) read_only: bool,
-    /// Held until the command ends, so that two runs of one spec do not make two locks.
-    pub(crate) _guard: StoreLock,
+    /// Held until the command ends, so that two runs of one spec do not make two locks; none for a reader of a lock that fits.
+    pub(crate) _guard: Option<StoreLock>,
+}
+
+/// Returns the lock file of a request, and the stack with its facts, if it is what the request asks for. Asks neither engine nor network,
+/// and waits for nothing: a lock file is written whole.
+pub(crate) fn fitting_lock(
+    (settings, store): (&Settings, &Store),
+    stack: &Stack,
+    wanted: &BuildRequest,
+) -> Result<Option<(Lock, Stack)>, CommandError> {
+    if !keeps_everything(wanted) {
+        return Ok(None);
+    }
+    let Some(old) = read_lock(&lock_path(settings, stack, &wanted.source))? else { return Ok(None) };
+    if old.wheels.iter().any(|wheel| wheel.layer == WheelLayer::Project) {
+        return Ok(None);
+    }
+    let wanted = &wanted.dated_as(Some(&old));
+    let supplied = LocalWheels::new(stack.clone(), wanted, Some(&old), settings, store)?;
+    let fits = supplied.differences(&old, wanted).is_empty();
+    Ok(fits.then_some((old, supplied.stack)))
+}
+
+/// The same as `lock_for` for a command that writes nothing into the lock file: one that fits is used while a build of it runs.
+pub(crate) async fn lock_to_read(
+    session: &Session<'_>,
+    stack: Stack,
+    named: Option<&NamedBase>,
+    wanted: &BuildRequest,
+) -> Result<LockedBuild, CommandError> {
+    // A lock file that cannot be read is replaced or reported below.
+    let found = fitting_lock((session.settings, &session.store), &stack, wanted).unwrap_or_default();
+    let Some((old, stack)) = found else {
+        return Box::pin(lock_for(session, stack, named, wanted)).await;
+    };
+    let path = lock_path(session.settings, &stack, &wanted.source);
+    if wanted.added.project.is_some() {
+        remember_project(&session.store, &path)?;
+    }
+    let wanted = &wanted.dated_as(Some(&old));
+    Box::pin(kept_lock(session, (old, path, None), (&stack, named), wanted)).await
 }
 
 /// The lock for a spec: the one that lies there if it fits, else a new one, written before this returns.
@@ -86,20 +127,8 @@ pub(crate) async fn lock_for(
         || LockingError::Stale { file: path.to_string(), differences: differences.clone(), locked: true };
     match &old {
         Some(old) if differences.is_empty() && keeps_everything(wanted) => {
-            session.reporter.report(Event::Note {
-                text: format!("using the lock file of {}: {path}", old.records.created),
-            });
-            if let Some(added) = additions(old, stack) {
-                let text = format!("it is of an earlier envforge: `envforge lock` adds {added}");
-                session.reporter.report(Event::Note { text });
-            }
-            if let Some(text) = lacks_ptxas(old, stack) {
-                session.reporter.report(Event::Warning { text });
-            }
-            let base = base_of(session, stack, named, wanted, Some(old)).await?;
-            let lock = old.clone().with_facts_of(stack);
-            let (misfits, read_only) = (Vec::new(), source.locked);
-            return Ok(LockedBuild { lock, path, base, new: false, misfits, read_only, _guard: guard });
+            let old = old.clone();
+            return Box::pin(kept_lock(session, (old, path, Some(guard)), (stack, named), wanted)).await;
         }
         _ if source.locked => return Err(stale().into()),
         Some(_) if !differences.is_empty() && !source.upgrade => {
@@ -108,7 +137,7 @@ pub(crate) async fn lock_for(
         }
         _ => {}
     }
-    check_companions(session.settings, wanted, stack)?;
+    check_companions(session.settings, wanted, stack, &matrix_of(named))?;
     supplied.tell(session);
     if supplied.lacks_a_wheel() {
         check_processor(session, stack)?;
@@ -147,7 +176,29 @@ pub(crate) async fn lock_for(
     let misfits = misfits_of(&lock, wanted, &session.store);
     tell_misfits(&misfits, &lock, &*session.reporter);
     write_atomically(&path, lock.to_toml().as_bytes())?;
-    Ok(LockedBuild { lock, path, base, new: true, misfits, read_only: false, _guard: guard })
+    Ok(LockedBuild { lock, path, base, new: true, misfits, read_only: false, _guard: Some(guard) })
+}
+
+/// A lock file that fits, as it is.
+async fn kept_lock(
+    session: &Session<'_>,
+    (old, path, guard): (Lock, Utf8PathBuf, Option<StoreLock>),
+    (stack, named): (&Stack, Option<&NamedBase>),
+    wanted: &BuildRequest,
+) -> Result<LockedBuild, CommandError> {
+    let text = format!("using the lock file of {}: {path}", old.records.created);
+    session.reporter.report(Event::Note { text });
+    if let Some(added) = additions(&old, stack) {
+        let text = format!("it is of an earlier envforge: `envforge lock` adds {added}");
+        session.reporter.report(Event::Note { text });
+    }
+    if let Some(text) = lacks_ptxas(&old, stack) {
+        session.reporter.report(Event::Warning { text });
+    }
+    let base = base_of(session, stack, named, wanted, Some(&old)).await?;
+    let lock = old.with_facts_of(stack);
+    let (misfits, read_only) = (Vec::new(), wanted.source.locked);
+    Ok(LockedBuild { lock, path, base, new: false, misfits, read_only, _guard: guard })
 }
 
 /// Whether nothing asks for other versions than those of a lock file that fits.

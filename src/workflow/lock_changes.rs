@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use crate::workflow::base::base_of;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::companions::check_companions;
-use crate::workflow::custom_base::named_base;
+use crate::workflow::custom_base::{matrix_of, named_base};
 use crate::workflow::error::CommandError;
 use crate::workflow::listed_names::with_listed;
 use crate::workflow::local_wheels::LocalWheels;
@@ -41,7 +41,9 @@ pub(crate) async fn proposed(
         None => wanted.clone(),
     };
     let wanted = &with_listed(wanted, &stack, settings).await?;
-    let session = Session::open(settings, Some(&wanted.source)).await?;
+    let refresh = args.is_some_and(|args| args.refresh);
+    let session = Session { refresh, ..Session::open(settings, Some(&wanted.source)).await? };
+    session.refreshed().await?;
     let path = lock_path(settings, &stack, &wanted.source);
     let old = read_lock(&path)?;
     if old.is_none() && wanted.preferred.is_none() {
@@ -52,7 +54,7 @@ pub(crate) async fn proposed(
     let wanted = &wanted.dated_as(old.as_ref());
     let supplied = LocalWheels::new(stack, wanted, old.as_ref(), settings, &session.store)?;
     let stack = &supplied.stack;
-    check_companions(settings, wanted, stack)?;
+    check_companions(settings, wanted, stack, &matrix_of(named.as_ref()))?;
     let differences = old.iter().flat_map(|old| supplied.differences(old, wanted));
     let because = differences.map(|difference| difference.to_string()).collect();
     let kept = old.as_ref().filter(|_| !wanted.source.upgrade);

@@ -188,7 +188,7 @@ impl Failure for LockingError {
             }
             Self::Conflict { cause, requirements, pinned, product, companions } => {
                 let mut hints: Vec<_> = companions.clone();
-                hints.extend(cause.source_hint().into_iter().chain(cause.index_hint()));
+                hints.extend(cause.resolver_hints());
                 let output = cause.source().map(ToString::to_string).unwrap_or_default();
                 if output.contains("was not found in the package registry") {
                     hints.push(

@@ -19,6 +19,7 @@ use crate::report::Event;
 use crate::source_build::SourceError;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::context_files::LowerLayers;
+use crate::workflow::custom_base::matrix_of_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock_error::LockingError;
@@ -39,7 +40,7 @@ pub(crate) async fn resolved(
     base: &Base,
     previous: Option<&Lock>,
 ) -> Result<Lock, CommandError> {
-    let local = supplied.wheels(&session.store)?;
+    let local = supplied.wheels(&session.store, base.glibc.as_ref())?;
     let stack = supplied.stack;
     let settings = package_settings(session, &stack, &wanted.indexes);
     let tools = package_tools(session, &settings);
@@ -52,11 +53,11 @@ pub(crate) async fn resolved(
         previous,
         preferred: wanted.preferred.as_ref().map(|tool| &tool.versions),
         fresh: &wanted.source.upgrade_package,
-        renew: wanted.source.upgrade,
+        renew: wanted.source.upgrade || session.refresh,
         local: &local,
         built: &[],
     };
-    let failed = |cause| not_resolved(cause, session, wanted, &stack);
+    let failed = |cause| not_resolved(cause, session, wanted, &stack, base);
     let mut found = resolve_packages(&tools, &request).await.map_err(failed)?;
     let (mut chosen, mut sources, mut beside) = (Vec::new(), Vec::new(), None);
     for round in 0.. {
@@ -127,9 +128,10 @@ pub(crate) fn not_resolved(
     session: &Session<'_>,
     wanted: &BuildRequest,
     stack: &Stack,
+    base: &Base,
 ) -> CommandError {
     if cause.is_nvcc_error() {
-        let nearest = without_that_source(&wanted.spec, stack, session.settings.source.toolkit);
+        let nearest = without_that_source(wanted, stack, base, session.settings.source.toolkit);
         return LockingError::NvccOutOfReach { cause, nearest }.into();
     }
     if cause.is_conflict() { conflict(cause, wanted, stack) } else { cause.into() }
@@ -192,16 +194,22 @@ fn ends_of(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// The nearest devel specs whose nvcc comes from another source than this stack's, as commands.
-pub(crate) fn without_that_source(typed: &str, stack: &Stack, sources: ToolkitSources) -> Vec<String> {
-    let (Ok(spec), Some(nvcc)) = (typed.parse::<Spec>(), &stack.nvcc) else { return Vec::new() };
-    let mut options = ResolveOptions { toolkit: sources, ..ResolveOptions::default() };
+/// The nearest devel specs on the same base whose nvcc comes from another source than this stack's, as commands.
+fn without_that_source(
+    wanted: &BuildRequest,
+    stack: &Stack,
+    base: &Base,
+    sources: ToolkitSources,
+) -> Vec<String> {
+    let (Ok(spec), Some(nvcc)) = (wanted.spec.parse::<Spec>(), &stack.nvcc) else { return Vec::new() };
+    let named = wanted.source.base.clone();
+    let mut options = ResolveOptions { base: named, toolkit: sources, ..ResolveOptions::default() };
     match nvcc.source {
         NvccSource::Distribution => options.toolkit.distribution = false,
         NvccSource::Wheels => options.toolkit.wheels = false,
         NvccSource::Vendor => options.toolkit.vendor = false,
     }
-    match resolve(&spec, &stack.target, Matrix::current(), &options) {
+    match resolve(&spec, &stack.target, &matrix_of_base(base, stack), &options) {
         Ok(other) => vec![format!("envforge build {}", other.name)],
         Err(refusal) => refusal.alternatives.into_iter().map(|offer| offer.command).collect(),
     }

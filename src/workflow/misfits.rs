@@ -1,14 +1,15 @@
 //! What of a lock does not go together, by what this machine knows: without a download when it is locked, with the wheels when it is
 //! built.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::model::compat::Matrix;
 use crate::model::image::plan::CachedFile;
 use crate::model::lock::Lock;
 use crate::model::misfit::{
-    KnownPackages, ListedReleases, Misfit, MisfitKind, in_place_of_framework, misfits, shared_paths,
+    ImageLibraries, KnownPackages, ListedReleases, Misfit, MisfitKind, in_place_of_framework, misfits,
+    missing_libraries, shared_paths,
 };
 use crate::packages::{catalogue, here_files, here_requirements};
 use crate::report::{Event, Reporter};
@@ -17,8 +18,10 @@ use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_error::LockingError;
 
-/// The most that is told one by one: the rest is in `--json`.
-const MOST: usize = 8;
+/// The most lines: the rest is in `--json`.
+const MOST: usize = 10;
+/// The most libraries of a line to paste.
+const MOST_LIBRARIES: usize = 20;
 
 /// Returns everything that does not go together in a lock.
 pub(crate) fn misfits_of(lock: &Lock, wanted: &BuildRequest, store: &Store) -> Vec<Misfit> {
@@ -46,19 +49,23 @@ fn misfits_by(
 }
 
 /// What of a lock does not go together, as far as a build has told it: first what its lock was told of, then what the downloaded wheels
-/// show.
+/// show, then what their libraries need of the system.
 #[derive(Debug, Default)]
-pub(crate) struct BuildMisfits(Mutex<Vec<Misfit>>);
+pub(crate) struct BuildMisfits {
+    known: Mutex<Vec<Misfit>>,
+    /// Missing libraries that nothing in `known` names.
+    of_libraries: Mutex<Vec<Misfit>>,
+}
 
 impl BuildMisfits {
     /// Starts with what was told of a lock that was made now.
     pub(crate) fn told(all: Vec<Misfit>) -> Self {
-        Self(Mutex::new(all))
+        Self { known: Mutex::new(all), of_libraries: Mutex::default() }
     }
 
     /// Tells what of `all` was not told before, which becomes all that is known.
     pub(crate) fn tell(&self, all: Vec<Misfit>, lock: &Lock, reporter: &dyn Reporter) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = locked(&self.known);
         // Only the wheels say who requires a package: the text may be another one.
         let is_told =
             |one: &Misfit| told.iter().any(|old| old.kind == one.kind && old.packages == one.packages);
@@ -67,10 +74,18 @@ impl BuildMisfits {
         *told = all;
     }
 
+    /// Tells the libraries that wheels need, the image would lack and nothing named before.
+    pub(crate) fn tell_libraries(&self, libraries: ImageLibraries<'_>, lock: &Lock, reporter: &dyn Reporter) {
+        let all = missing_libraries(lock, Matrix::current(), libraries, &locked(&self.known));
+        let mut told = locked(&self.of_libraries);
+        let new: Vec<Misfit> = all.iter().filter(|one| !told.contains(one)).cloned().collect();
+        tell_misfits(&new, lock, reporter);
+        *told = all;
+    }
+
     /// Whether it was told that two packages install one path.
     pub(crate) fn have_pair(&self, one: &str, other: &str) -> bool {
-        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.iter().any(|misfit| {
+        locked(&self.known).iter().any(|misfit| {
             let has = |name: &str| misfit.packages.iter().any(|package| package == name);
             misfit.kind == MisfitKind::SamePath && has(one) && has(other)
         })
@@ -78,8 +93,14 @@ impl BuildMisfits {
 
     /// Everything that is known.
     pub(crate) fn into_all(self) -> Vec<Misfit> {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        let mut all = self.known.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.extend(self.of_libraries.into_inner().unwrap_or_else(PoisonError::into_inner));
+        all
     }
+}
+
+fn locked(list: &Mutex<Vec<Misfit>>) -> MutexGuard<'_, Vec<Misfit>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Refuses packages that would replace files of the framework.
@@ -96,33 +117,81 @@ pub(crate) fn tell_misfits(all: &[Misfit], lock: &Lock, reporter: &dyn Reporter)
 }
 
 fn lines(all: &[Misfit], lock: &Lock) -> Vec<String> {
-    let mut lines: Vec<String> = all.iter().take(MOST).map(|misfit| misfit.text.clone()).collect();
-    if let Some(more @ 1..) = all.len().checked_sub(MOST) {
-        lines.push(format!("{more} more do not go together: `envforge lock --json` lists all"));
+    let last: Vec<String> = apt_line(all, lock).into_iter().chain(unknown_line(all, lock)).collect();
+    let mut room = MOST - last.len();
+    if all.len() > room {
+        room -= 1;
     }
+    let mut lines: Vec<String> = all.iter().take(room).map(|misfit| misfit.text.clone()).collect();
+    if let Some(more @ 1..) = all.len().checked_sub(room) {
+        lines.push(format!(
+            "{more} more do not go together: `envforge build --json` or `envforge lock --json` lists all"
+        ));
+    }
+    lines.extend(last);
+    lines
+}
+
+/// How to add the distribution's packages that have missing libraries.
+fn apt_line(all: &[Misfit], lock: &Lock) -> Option<String> {
     let mut missing: Vec<&str> = all.iter().flat_map(|misfit| &misfit.apt).map(String::as_str).collect();
     missing.sort_unstable();
     missing.dedup();
     if missing.is_empty() {
-        return lines;
+        return None;
     }
-    lines.push(if lock.added.project.is_some() {
+    Some(if lock.added.project.is_some() {
         let mut apt: Vec<&str> = lock.added.apt.iter().map(String::as_str).chain(missing).collect();
         apt.sort_unstable();
-        let list: Vec<_> = apt.iter().map(|name| format!("\"{name}\"")).collect();
-        format!("to add these libraries: `apt = [{}]` in `[packages]` of envforge.toml", list.join(", "))
+        format!("to add these libraries: `apt = [{}]` in `[packages]` of envforge.toml", quoted(apt))
     } else {
         let options: Vec<_> = missing.iter().map(|name| format!("--apt {name}")).collect();
         format!("to add these libraries: `{}`", options.join(" "))
-    });
-    lines
+    })
+}
+
+/// How to find the package of missing libraries that the matrix does not know, or to do without them.
+fn unknown_line(all: &[Misfit], lock: &Lock) -> Option<String> {
+    let matrix = Matrix::current();
+    let missing = all.iter().flat_map(|misfit| &misfit.libraries).map(String::as_str);
+    let is_unknown = |soname: &&str| is_plain(soname) && matrix.package_of_library(soname).is_none();
+    let unknown: BTreeSet<&str> = missing.filter(is_unknown).collect();
+    let first = unknown.first()?;
+    let find = format!("`apt-file search {first}` on {} finds the package", lock.stack.base);
+    if unknown.len() > MOST_LIBRARIES {
+        return Some(format!(
+            "of {} libraries no package is known here: {find}, or list them in `[verify] may-lack` of envforge.toml",
+            unknown.len()
+        ));
+    }
+    let may_lack: BTreeSet<&str> =
+        lock.added.may_lack.iter().map(String::as_str).chain(unknown.clone()).collect();
+    Some(format!(
+        "no package is known here that has {}: {find}; if your code never loads them: `may-lack = [{}]` in `[verify]` of \
+         envforge.toml",
+        unknown.into_iter().collect::<Vec<_>>().join(", "),
+        quoted(may_lack)
+    ))
+}
+
+/// Whether a name that a wheel chose may stand in a command to paste.
+fn is_plain(soname: &str) -> bool {
+    soname.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte))
+}
+
+/// `"a", "b"`.
+fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("\"{name}\"")).collect();
+    names.join(", ")
 }
 
 #[cfg(test)]
 mod tests {
+    use envforge_protocol::elf::Dynamic;
+
     use super::*;
     use crate::assemble::made_wheel::{MadeEntry, MadeWheel};
-    use crate::assemble::samples::locked;
+    use crate::assemble::samples;
     use crate::model::lock::{WheelLayer, sample};
     use crate::report::Recorder;
 
@@ -132,6 +201,7 @@ mod tests {
             packages: vec![format!("p{number}")],
             text: format!("text {number}"),
             apt: apt.iter().map(|name| (*name).to_owned()).collect(),
+            libraries: Vec::new(),
             source: None,
         }
     }
@@ -153,6 +223,50 @@ mod tests {
             ["text 0", "to add these libraries: `--apt libegl1 --apt libgl1`"]
         );
         assert!(lines(&[], &lock).is_empty());
+    }
+
+    #[test]
+    fn library_without_a_known_package_gets_the_lines_to_find_it_and_to_do_without_it() {
+        let mut lock = sample::lock();
+        lock.added.may_lack = vec!["libtbb.so.12".to_owned()];
+        let of = |libraries: Vec<String>| Misfit { libraries, ..misfit(0, &["libgl1"]) };
+        let some = of(["libGL.so.1", "libodd.so.2", "libodder.so.3"].map(str::to_owned).into());
+        let said = lines(&[some], &lock);
+        assert_eq!(said[1..2], ["to add these libraries: `--apt libgl1`"]);
+        assert_eq!(
+            said[2],
+            "no package is known here that has libodd.so.2, libodder.so.3: `apt-file search libodd.so.2` on debian:12 finds the \
+             package; if your code never loads them: `may-lack = [\"libodd.so.2\", \"libodder.so.3\", \"libtbb.so.12\"]` in \
+             `[verify]` of envforge.toml"
+        );
+        let hostile = of(vec!["$(touch pwned).so".to_owned(), "a\"; b.so".to_owned()]);
+        assert_eq!(lines(&[hostile], &lock).len(), 2, "no line to paste has its name");
+        let many: Vec<_> = (0..20).map(|number| of(vec![format!("libodd.so.{number}")])).collect();
+        assert_eq!(lines(&many, &lock).len(), 10);
+        let many = of((0..5_000).map(|number| format!("libodd.so.{number}")).collect());
+        let said = lines(&[many], &lock);
+        assert!(said[2].starts_with("of 5000 libraries no package") && said[2].len() < 200, "{said:?}");
+    }
+
+    #[test]
+    fn missing_libraries_are_reported_once_and_kept() {
+        let mut lock = sample::lock();
+        lock.wheels.push(samples::locked("odd", WheelLayer::User, b""));
+        let needs = Dynamic { needed: vec!["libodd.so.2".to_owned()], ..Dynamic::default() };
+        let judged = BTreeMap::from([("odd".to_owned(), vec![("opt/env/odd/_C.so".to_owned(), needs)])]);
+        let (none, reporter) = (BTreeSet::new(), Recorder::default());
+        let libraries = ImageLibraries { judged: &judged, of_wheels: &none, of_system: &none };
+        let all = BuildMisfits::told(vec![misfit(1, &[])]);
+        all.tell_libraries(libraries, &lock, &reporter);
+        assert!(
+            told(&reporter)[0].starts_with("`odd 1.0` needs libraries that the image lacks: libodd.so.2")
+        );
+        // A layer was damaged, and the image is put together once more.
+        all.tell(vec![misfit(1, &[])], &lock, &reporter);
+        all.tell_libraries(libraries, &lock, &reporter);
+        assert_eq!(told(&reporter), [""; 0]);
+        let kept = all.into_all();
+        assert_eq!((kept.len(), &kept[1].libraries[..]), (2, &["libodd.so.2".to_owned()][..]));
     }
 
     fn told(recorder: &Recorder) -> Vec<String> {
@@ -195,7 +309,7 @@ mod tests {
             .map(|name| MadeWheel::new(name).entry(MadeEntry::new("shared/x.py", name.as_bytes())).build())
             .into();
         let wheels = ["one", "two"].into_iter().zip(&bytes);
-        let wheels = wheels.map(|(name, bytes)| locked(name, WheelLayer::User, bytes)).collect();
+        let wheels = wheels.map(|(name, bytes)| samples::locked(name, WheelLayer::User, bytes)).collect();
         (Lock { wheels, ..sample::lock() }, bytes)
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod build_secrets;
 pub(crate) mod built;
 pub(crate) mod carried_evidence;
 pub(crate) mod check;
+pub(crate) mod check_conditions;
 pub(crate) mod check_container;
 pub mod check_error;
 pub(crate) mod cluster_folder;

@@ -1,12 +1,14 @@
-//! Files of former locks in the directory of a cluster, for `prune`. They are listed and not removed: a job may wait for one, and a lock may
-//! be in use on another machine.
+//! Files of former locks in the directory of a cluster, and those that a killed export left, for `prune`. They are listed and not removed: a
+//! job may wait for one, and a lock may be in use on another machine.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::{Duration, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::cluster_file::STAGED;
 use crate::model::cluster::digits_of;
 use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
 use crate::report::{Event, Reporter};
@@ -20,12 +22,22 @@ use crate::workflow::lock_file::read_lock;
 use crate::workflow::project::{environments, found};
 use crate::workflow::project_sources::image_hash;
 
-/// A file with an image of a former lock.
+/// How old a file in the making is that nothing writes any more: the clock of shared storage may differ from this machine's.
+const UNFINISHED: Duration = Duration::from_hours(24);
+
+/// A file with an image of a former lock, or an unfinished one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OldFile {
     pub(crate) path: Utf8PathBuf,
     /// Bytes.
     pub(crate) size: u64,
+}
+
+impl OldFile {
+    /// Whether a killed export left it.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.path.file_name().is_some_and(|name| name.starts_with(STAGED))
+    }
 }
 
 /// Finds the files of the project here, of each of its environments, that no lock in use names. Without a project, a cluster or a lock
@@ -46,6 +58,7 @@ pub(crate) fn old_cluster_files(settings: &Settings, store: &Store, reporter: &d
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "tells how old a file is")]
 fn of_project(
     project: &ProjectOptions,
     settings: &Settings,
@@ -67,17 +80,24 @@ fn of_project(
         let mut used = known.clone();
         used.insert(lock.hash());
         used.extend(image_hash(store, &wanted, &lock)?);
-        files.extend(old_files(&cluster, &used, rustix::process::geteuid().as_raw())?);
+        let user = rustix::process::geteuid().as_raw();
+        for file in old_files(&cluster, &used, user, SystemTime::now())? {
+            // Environments may share a directory.
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
     }
     Ok(files)
 }
 
-/// The files of an image's name in a directory, but those of the locks with these hashes. Those of another user belong to a project of
-/// theirs with the same name.
+/// The files of an image's name in a directory, but those of the locks with these hashes, and unfinished ones. Those of another user belong
+/// to a project of theirs with the same name.
 fn old_files(
     cluster: &ClusterFolder,
     used: &BTreeSet<String>,
     user: u32,
+    now: SystemTime,
 ) -> Result<Vec<OldFile>, CommandError> {
     let folder = &cluster.path;
     match fs_err::symlink_metadata(folder) {
@@ -93,19 +113,31 @@ fn old_files(
     let mut files = Vec::new();
     for entry in fs_err::read_dir(folder)? {
         let Ok(name) = entry?.file_name().into_string() else { continue };
-        if digits_of(&name, &cluster.name).is_some_and(|digits| !is_used(digits)) {
-            let path = folder.join(name);
-            files.extend(size_of_own(&path, user)?.map(|size| OldFile { path, size }));
-        }
+        let before = if digits_of(&name, &cluster.name).is_some_and(|digits| !is_used(digits)) {
+            None
+        } else if name.starts_with(STAGED) {
+            now.checked_sub(UNFINISHED)
+        } else {
+            continue;
+        };
+        let path = folder.join(name);
+        files.extend(size_of_own(&path, user, before)?.map(|size| OldFile { path, size }));
     }
     files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(files)
 }
 
-/// The size of a user's file; `None`: it is gone, another user's, a link or a directory, which envforge does not write there.
-fn size_of_own(path: &Utf8Path, user: u32) -> Result<Option<u64>, CommandError> {
+/// The size of a user's file, last written before that time; `None`: it is gone, newer, another user's, a link or a directory, which
+/// envforge does not write there.
+fn size_of_own(path: &Utf8Path, user: u32, before: Option<SystemTime>) -> Result<Option<u64>, CommandError> {
     match fs_err::symlink_metadata(path) {
-        Ok(found) => Ok((found.is_file() && found.uid() == user).then_some(found.len())),
+        Ok(found) => {
+            let is_old = match before {
+                Some(before) => found.modified()? < before,
+                None => true,
+            };
+            Ok((found.is_file() && found.uid() == user && is_old).then_some(found.len()))
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -142,15 +174,25 @@ mod tests {
             name: "vision".to_owned(),
         };
         let own = rustix::process::geteuid().as_raw();
-        assert_eq!(old_files(&at(&path), &used, own + 1).expect("read"), [], "they are of another user");
-        let found = old_files(&at(&path), &used, own).expect("read");
+        let now = SystemTime::now();
+        let others = old_files(&at(&path), &used, own + 1, now).expect("read");
+        assert_eq!(others, [], "they are of another user");
+        let found = old_files(&at(&path), &used, own, now).expect("read");
         let names: Vec<_> = found.iter().map(|file| (file.path.file_name(), file.size)).collect();
         assert_eq!(names, [(Some("vision-bbbbbbbbbbbb.sif"), 7), (Some("vision-bbbbbbbbbbbb.sqsh"), 7)]);
+        assert!(!found.iter().any(OldFile::is_unfinished));
+        // An export that was killed where each file has a name; one of this hour may still be written.
+        write(&format!("{STAGED}Ab12Cd"));
+        assert_eq!(old_files(&at(&path), &used, own, now).expect("read").len(), 2);
+        let later = now + UNFINISHED + Duration::from_mins(1);
+        let found = old_files(&at(&path), &used, own, later).expect("read");
+        assert!(found.len() == 3 && found[0].is_unfinished() && found[0].size == 7, "{found:?}");
+        assert_eq!(old_files(&at(&path), &used, own + 1, later).expect("read"), [], "another user's export");
         let link = root.join("link");
         fs_err::os::unix::fs::symlink(&path, &link).expect("ours");
-        let error = old_files(&at(&link), &used, own).expect_err("a link").to_string();
+        let error = old_files(&at(&link), &used, own, now).expect_err("a link").to_string();
         assert!(error.contains("is not a directory"), "{error}");
-        let error = old_files(&at(&root.join("gone")), &used, own).expect_err("missing").to_string();
+        let error = old_files(&at(&root.join("gone")), &used, own, now).expect_err("missing").to_string();
         assert!(error.contains("cluster directory not found"), "{error}");
     }
 }

@@ -14,7 +14,9 @@ use crate::model::program_version::ZSTD_LAYERS;
 use crate::model::versions::Machine;
 use crate::registry::{PlatformImage, RegistryError};
 use crate::report::Event;
-use crate::store::built_images::remember_pushed;
+use crate::store::Store;
+use crate::store::built_images::{built_from, remember_pushed};
+use crate::store::last_push::remember_last_push;
 use crate::workflow::assemble::Recipe;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
@@ -176,7 +178,20 @@ pub(crate) async fn push_platform(
 fn remembered(session: &Session<'_>, image: &str, pushed: Pushed) -> Result<Pushed, CommandError> {
     let name = pushed.pinned_reference().map(|name| format!("{}/{}", name.registry(), name.repository()));
     remember_pushed(&session.store, image, (&pushed.digest, name.as_deref()))?;
+    note_last_push(&session.store, image, &pushed);
     Ok(pushed)
+}
+
+/// Records the push by the lock that the image was built from here, for exports. It is pushed, whatever becomes of the record.
+fn note_last_push(store: &Store, image: &str, pushed: &Pushed) {
+    let written = match (built_from(store, image), pushed.pinned_reference()) {
+        (Ok(Some(lock)), Some(reference)) => remember_last_push(store, &lock, &reference),
+        (Err(error), _) => Err(error),
+        (Ok(None), _) | (_, None) => Ok(()),
+    };
+    if let Err(error) = written {
+        tracing::warn!(%error, "cannot record the push: exports do not name it");
+    }
 }
 
 /// Warns that this machine's engine will not read what is pushed.

@@ -116,6 +116,12 @@ pub enum RequestError {
         /// The option.
         option: &'static str,
     },
+    /// `--cuda` or `--python` with names that are not specs.
+    #[error("{option} requires a spec: images, lock files and projects have their own")]
+    PartNeedsSpec {
+        /// The option.
+        option: &'static str,
+    },
     /// `--with` or `--apt` for a project.
     #[error("--with and --apt require a SPEC; add project packages to envforge.toml")]
     AdditionToProject,
@@ -181,6 +187,7 @@ impl Failure for RequestError {
             | Self::BadPart { .. }
             | Self::PartConflict { .. }
             | Self::PartWithoutSpec { .. }
+            | Self::PartNeedsSpec { .. }
             | Self::AdditionToProject
             | Self::Addition { .. }
             | Self::NoProject { .. }
@@ -220,7 +227,7 @@ impl Failure for RequestError {
             }
             Self::BadPart { .. } => "use a Python such as 3.11".to_owned(),
             Self::PartConflict { option, .. } => format!("omit {option}, or change the spec"),
-            Self::PartWithoutSpec { option } => {
+            Self::PartWithoutSpec { option } | Self::PartNeedsSpec { option } => {
                 format!("omit {option}, or name a spec such as pytorch-cuda:2.8")
             }
             Self::SpecAndProject { .. } => "omit one of them".to_owned(),

@@ -6,23 +6,26 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::engine::{GpuAccess, ImageInfo};
+use crate::engine::{EngineInfo, GpuAccess, ImageInfo};
 use crate::evidence::{
-    Admission, Attestation, Collection, Entry, Known, Wanted, WantedGpu, admit, short_fingerprint,
+    Admission, Attestation, Collection, Entry, Known, SavedEvidence, Signer, Wanted, WantedGpu, admit,
+    short_fingerprint,
 };
 use crate::host::{self, GpuError};
 use crate::model::compat::Matrix;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::request::Level;
+use crate::model::verdict::Proven;
 use crate::model::verdict::tag_policy::TagStatus;
 use crate::registry::EvidenceSubject;
-use crate::report::Event;
-use crate::settings::{KeyPurpose, ProvenOn, RequiredEvidence};
-use crate::store::built_images::pushed_digests;
+use crate::report::{Event, Reporter};
+use crate::settings::{KeyPurpose, ProvenOn, RequiredEvidence, Settings};
+use crate::store::built_images::{pushed_digests, remember_pushed};
+use crate::store::{Store, StoreError};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::{EvidenceError, is_unknown, subject_of, trusted_keys};
-use crate::workflow::kept_evidence::kept;
+use crate::workflow::kept_evidence::{add, keep, kept};
 use crate::workflow::proven::{lock_of_build, reports_of};
 use crate::workflow::session::Session;
 
@@ -113,10 +116,7 @@ pub(crate) async fn proven_by_key(
     if session.settings.trust.keys.is_empty() || !may_be {
         return Ok(None);
     }
-    let here = RequiredEvidence::default();
-    // The line names GPU and driver: where this machine's are not known, any evidence is worth showing.
-    let any = RequiredEvidence { gpu: Some(ProvenOn::Any), ..here.clone() };
-    let Ok(wanted) = wanted(session, &here).or_else(|_| wanted(session, &any)) else { return Ok(None) };
+    let Some(wanted) = wanted_to_show(session.settings, session.engine.info()) else { return Ok(None) };
     let answer = tokio::time::timeout(PATIENCE, proven_for(session, image, &wanted)).await;
     match answer {
         Ok(Ok(ForThisMachine::Proven(by))) => Ok(Some(by)),
@@ -136,13 +136,68 @@ pub(crate) async fn proven_by_key(
     }
 }
 
+/// Evidence that is kept on this machine: what a registry or an import once gave. No registry is asked.
+pub(crate) struct KeptProofs<'a> {
+    store: &'a Store,
+    signers: Vec<Signer>,
+    /// `None`: no key is trusted.
+    wanted: Option<Wanted>,
+}
+
+impl<'a> KeptProofs<'a> {
+    /// Reads the trusted keys, and asks the driver where there are any.
+    pub(crate) fn open(
+        store: &'a Store,
+        settings: &Settings,
+        engine: &EngineInfo,
+        reporter: &dyn Reporter,
+    ) -> Self {
+        let signers = trusted_keys(&[], settings, KeyPurpose::Tests).unwrap_or_else(|error| {
+            reporter.report(Event::Warning { text: format!("evidence is not looked at: {error}") });
+            Vec::new()
+        });
+        let wanted = if signers.is_empty() { None } else { wanted_to_show(settings, engine) };
+        Self { store, signers, wanted }
+    }
+
+    /// Whose key proves an image for this machine, which neither proved it itself nor saw it fail: `proven by key 1a2b3c4d: …`.
+    pub(crate) fn text_of(&self, image: &ImageInfo, proven: &Proven) -> Result<Option<String>, StoreError> {
+        let Some(wanted) = self.wanted.as_ref().filter(|_| proven.leaves_open()) else { return Ok(None) };
+        let (matrix, now) = (Matrix::current(), Timestamp::now());
+        for digest in known_digests(self.store, image)? {
+            let found = match kept(self.store, &digest) {
+                Ok(found) => found,
+                // Nothing depends on it.
+                Err(error) => {
+                    tracing::debug!(%error, "kept evidence is not read");
+                    continue;
+                }
+            };
+            let known = Collection::by(&self.signers, &found, &digest, now);
+            if let Admission::Admitted(proofs) = admit(&known, wanted, matrix, now) {
+                let by = ProvenBy::Key(proofs.into_iter().map(|(known, _)| known).collect());
+                return Ok(Some(format!("proven {}", by.text())));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What is asked of evidence that is shown and decides nothing: the line names GPU and driver, so that any is worth showing where this
+/// machine's are not known.
+fn wanted_to_show(settings: &Settings, engine: &EngineInfo) -> Option<Wanted> {
+    let here = RequiredEvidence::default();
+    let any = RequiredEvidence { gpu: Some(ProvenOn::Any), ..here.clone() };
+    wanted(settings, engine, &here).or_else(|_| wanted(settings, engine, &any)).ok()
+}
+
 /// What proves the image for this machine: its own checks first, then evidence in the registry.
 async fn for_this_machine(
     session: &Session<'_>,
     image: &ImageInfo,
     required: &RequiredEvidence,
 ) -> Result<ForThisMachine, CommandError> {
-    match wanted(session, required) {
+    match wanted(session.settings, session.engine.info(), required) {
         Ok(wanted) => proven_for(session, image, &wanted).await,
         Err(why) => Ok(ForThisMachine::Not { reasons: vec![why], is_known: false }),
     }
@@ -167,7 +222,7 @@ async fn proven_for(
         }
     };
     let signers = trusted_keys(&[], session.settings, KeyPurpose::Tests)?;
-    let digests = known_digests(session, image)?;
+    let digests = known_digests(&session.store, image)?;
     let names: Vec<ImageRef> = image.digests.iter().filter_map(|text| text.parse().ok()).collect();
     let mut is_known = true;
     if signers.is_empty() {
@@ -218,7 +273,9 @@ async fn proven_for(
                 ));
             }
             Ok(InRegistry { digest, mut found, .. }) => {
-                found.extend(kept(&session.store, &digest)?);
+                let before = kept(&session.store, &digest)?;
+                keep_seen(session, (image, &digest), &signers, (&found, &before));
+                add(&mut found, before);
                 match admit(&Collection::by(&signers, &found, &digest, now), wanted, matrix, now) {
                     Admission::Admitted(proofs) => {
                         let known = proofs.into_iter().map(|(known, _)| known).collect();
@@ -239,6 +296,31 @@ async fn proven_for(
         }
     }
     Ok(ForThisMachine::Not { reasons, is_known })
+}
+
+/// Keeps what trusted keys say in a registry: `images` and `ps` show it without asking again, and a registry that forgets a withdrawal
+/// brings nothing back.
+fn keep_seen(
+    session: &Session<'_>,
+    (image, digest): (&ImageInfo, &Digest),
+    signers: &[Signer],
+    (found, before): (&[Attestation], &[Attestation]),
+) {
+    let is_new = |one: &&Attestation| {
+        let is_by = |signer: &Signer| one.envelope.payload_by(&signer.key).is_some();
+        !before.contains(one) && signers.iter().any(is_by)
+    };
+    let new: Vec<Attestation> = found.iter().filter(is_new).cloned().collect();
+    if new.is_empty() {
+        return;
+    }
+    let store = &session.store;
+    let saved = SavedEvidence { name: String::new(), digest: digest.clone(), found: new };
+    // An engine may name the index that it pulled.
+    let kept = remember_pushed(store, &image.id, (digest, None)).and_then(|()| keep(store, saved));
+    if let Err(error) = kept {
+        tracing::debug!(%error, "evidence is not kept");
+    }
 }
 
 /// What a registry has of the image that it was pulled as.
@@ -270,15 +352,15 @@ pub(crate) async fn subject_here(
     image: &ImageInfo,
 ) -> Result<EvidenceSubject, CommandError> {
     let machine = session.engine.info().machine;
-    let digests = known_digests(session, image)?;
+    let digests = known_digests(&session.store, image)?;
     subject_of(&session.registry, name, (&image.id, &digests), machine).await
 }
 
 /// The digests under which registries have the image, as far as this machine pulled or pushed it, or loaded it from a layout.
-pub(crate) fn known_digests(session: &Session<'_>, image: &ImageInfo) -> Result<Vec<Digest>, CommandError> {
+pub(crate) fn known_digests(store: &Store, image: &ImageInfo) -> Result<Vec<Digest>, StoreError> {
     let digest = |text: &String| text.parse::<ImageRef>().ok()?.digest().cloned();
     let mut known: Vec<Digest> = image.digests.iter().filter_map(digest).collect();
-    for digest in pushed_digests(&session.store, &image.id)? {
+    for digest in pushed_digests(store, &image.id)? {
         if !known.contains(&digest) {
             known.push(digest);
         }
@@ -302,7 +384,7 @@ fn of_this_machine(session: &Session<'_>, image: &ImageInfo) -> Result<Collectio
 }
 
 /// What is asked of evidence; the error is why this machine's GPUs are not known.
-fn wanted(session: &Session<'_>, required: &RequiredEvidence) -> Result<Wanted, String> {
+fn wanted(settings: &Settings, engine: &EngineInfo, required: &RequiredEvidence) -> Result<Wanted, String> {
     let max_age = SignedDuration::from_hours(i64::from(required.max_age().hours()));
     let any = Wanted {
         gpus: Vec::new(),
@@ -311,12 +393,12 @@ fn wanted(session: &Session<'_>, required: &RequiredEvidence) -> Result<Wanted, 
         exact_driver: false,
         level: required.level().max(Level::Quick),
         max_age,
-        agents: session.settings.policy.agents.clone().unwrap_or_default(),
+        agents: settings.policy.agents.clone().unwrap_or_default(),
     };
     if required.gpu() == ProvenOn::Any {
         return Ok(any);
     }
-    if !session.engine.info().local {
+    if !engine.local {
         return Err("the engine is on another machine, whose GPUs are not known here".to_owned());
     }
     match host::detect() {
@@ -326,7 +408,7 @@ fn wanted(session: &Session<'_>, required: &RequiredEvidence) -> Result<Wanted, 
             Ok(Wanted { gpus, driver: Some(facts.driver), ..any })
         }
         // The engine reaches GPUs that this machine's driver does not show.
-        Ok(_) | Err(GpuError::NoDriver) if session.engine.info().gpu_access() != GpuAccess::Request => {
+        Ok(_) | Err(GpuError::NoDriver) if engine.gpu_access() != GpuAccess::Request => {
             Err("the engine has GPUs, and this machine's driver shows none".to_owned())
         }
         // Nothing can run on a GPU here.

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::base::{Base, BaseError, BaseRequest, Distribution, ProviderChoice, discover, prepare};
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::Base as BaseRow;
-use crate::model::lock::{BaseProvider, LockedBase};
+use crate::model::lock::{BaseProvider, LockedBase, LockedDeb};
+use crate::model::stack::Stack;
 use crate::model::versions::Machine;
 use crate::packages::{PackagesError, Resolver, ResolverImage};
 use crate::report::Event;
@@ -18,7 +19,9 @@ use crate::workflow::package_sources::archives;
 use crate::workflow::session::Session;
 
 /// How long an image is used before one with newer packages is made, seconds.
-const LASTS: i64 = 30 * 24 * 60 * 60;
+const DAY: i64 = 24 * 60 * 60;
+/// How long it is used where no newer one can be made, seconds.
+const LASTS: i64 = 30 * DAY;
 /// What a project's code could once write to: the volume of older releases.
 const OLD_VOLUME: &str = "envforge-resolve";
 
@@ -30,6 +33,19 @@ struct Record {
     base: LockedBase,
 }
 
+impl Record {
+    /// Whether it is of a base with that name, and made in so many seconds before `now`.
+    fn is_of(&self, name: &str, (within, now): (i64, i64)) -> bool {
+        self.base.name == name && (0..within).contains(&now.saturating_sub(self.made))
+    }
+
+    /// `base of 2026-11-26 06:12 UTC`.
+    fn text(&self) -> String {
+        let made = Timestamp::from_second(self.made).unwrap_or_default();
+        format!("base of {}", made.strftime("%Y-%m-%d %H:%M UTC"))
+    }
+}
+
 #[async_trait(?Send)]
 impl ResolverImage for Session<'_> {
     async fn resolver(&self) -> Result<Resolver, PackagesError> {
@@ -37,48 +53,114 @@ impl ResolverImage for Session<'_> {
     }
 }
 
+impl Session<'_> {
+    /// Makes the image that resolves again, if that was asked for, also where nothing is to be resolved.
+    pub(crate) async fn refreshed(&self) -> Result<(), PackagesError> {
+        if self.refresh {
+            self.resolver().await?;
+        }
+        Ok(())
+    }
+}
+
 async fn prepared(session: &Session<'_>) -> Result<Resolver, PackagesError> {
     remove_old_volume(session).await;
-    let store = &session.store;
-    let machine = session.engine.info().machine;
     let row = Matrix::current().default_base().expect("a test reads the matrix");
-    // Beside the records of bases, with which it is of use.
-    let place = place(machine);
-    let record: Option<Record> =
-        store.read_state(&place)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let now = Timestamp::now().as_second();
-    let mut image = None;
-    if let Some(Record { made, base }) = &record
-        && (0..LASTS).contains(&(now - made))
-        && base.name == row.name
-    {
-        let wanted = of_row(session, row, ProviderChoice::Auto, Some(base))?;
-        match prepare(&means(session), &wanted).await {
-            Ok(base) => image = Some(base.reference),
-            Err(error) => tracing::debug!(%error, "the image that resolves is made again"),
-        }
-    }
-    if image.is_none() {
-        let text = format!("preparing {}, in which packages are resolved; it is kept for 30 days", row.name);
-        session.reporter.report(Event::Note { text });
-        let wanted = of_row(session, row, provider(session, row)?, None)?;
-        // An image that only has the name on this engine may be anybody's.
-        let upgrade = wanted.provider == ProviderChoice::Image;
-        let base = prepare(&means(session), &BaseRequest { upgrade, ..wanted }).await?;
-        if upgrade && base.published.is_none() {
-            let why = "no registry has the image of that name on the engine, and packages are resolved in it"
-                .to_owned();
-            return Err(BaseError::NoBase { reference: row.name.clone(), why }.into());
-        }
-        remember(session, &base)?;
-        image = Some(base.reference);
-    }
+    let record = record(session)?;
+    let is_recent = |record: &&Record| !session.refresh && record.is_of(&row.name, (DAY, now()));
+    let recent = match record.as_ref().filter(is_recent) {
+        Some(recent) => kept(session, row, recent).await?,
+        None => None,
+    };
+    let image = match recent {
+        Some(image) => image,
+        None => newer(session, row, record.as_ref()).await?,
+    };
     Ok(Resolver {
-        image: image.expect("it was made"),
+        image,
         archives: archives(session, &row.suite, None),
-        lists: store.engine_name("lists")?,
-        index_cache: store.engine_name("index")?,
+        lists: session.store.engine_name("lists")?,
+        index_cache: session.store.engine_name("index")?,
     })
+}
+
+fn now() -> i64 {
+    Timestamp::now().as_second()
+}
+
+/// The image of a record, and says from when it is; `None`: it has to be made again.
+async fn kept(
+    session: &Session<'_>,
+    row: &BaseRow,
+    record: &Record,
+) -> Result<Option<String>, PackagesError> {
+    let wanted = of_row(session, row, ProviderChoice::Auto, Some(&record.base))?;
+    match prepare(&means(session), &wanted).await {
+        Ok(base) => {
+            session.reporter.report(Event::Note { text: record.text() });
+            Ok(Some(base.reference))
+        }
+        Err(error) => {
+            tracing::debug!(%error, "the image that resolves is made again");
+            Ok(None)
+        }
+    }
+}
+
+/// A new image. Where none can be made, and none was asked for, that of a record is used for a while.
+async fn newer(session: &Session<'_>, row: &BaseRow, old: Option<&Record>) -> Result<String, PackagesError> {
+    let error = match made(session, row).await {
+        Ok(image) => return Ok(image),
+        Err(error) => error,
+    };
+    let old = old.filter(|old| !session.refresh && old.is_of(&row.name, (LASTS, now())));
+    let Some(old) = old else { return Err(error) };
+    let Some(image) = kept(session, row, old).await? else { return Err(error) };
+    let text = format!("no newer base can be made, so packages are resolved in the {}: {error}", old.text());
+    session.reporter.report(Event::Warning { text });
+    Ok(image)
+}
+
+/// Makes an image of the packages that there are now.
+async fn made(session: &Session<'_>, row: &BaseRow) -> Result<String, PackagesError> {
+    let text = format!("preparing {}, in which packages are resolved; it is kept for a day", row.name);
+    session.reporter.report(Event::Note { text });
+    let wanted = of_row(session, row, provider(session, row)?, None)?;
+    // An image that only has the name on this engine may be anybody's.
+    let upgrade = wanted.provider == ProviderChoice::Image;
+    let base = prepare(&means(session), &BaseRequest { upgrade, ..wanted }).await?;
+    if upgrade && base.published.is_none() {
+        let why = "no registry has the image of that name on the engine, and packages are resolved in it"
+            .to_owned();
+        return Err(BaseError::NoBase { reference: row.name.clone(), why }.into());
+    }
+    remember(session, &base)?;
+    Ok(base.reference)
+}
+
+/// What is known of the image that was made last. A damaged record is none.
+fn record(session: &Session<'_>) -> Result<Option<Record>, PackagesError> {
+    let bytes = session.store.read_state(&place(session.engine.info().machine))?;
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+/// The packages of the base that was made here of the same suite in the last day, if a new lock may start from them.
+pub(crate) fn recent_packages(
+    session: &Session<'_>,
+    stack: &Stack,
+) -> Result<Option<Vec<LockedDeb>>, PackagesError> {
+    if stack.machine != session.engine.info().machine {
+        return Ok(None);
+    }
+    let record = record(session)?.filter(|record| is_of_stack(record, stack, now()));
+    Ok(record.map(|record| record.base.packages))
+}
+
+fn is_of_stack(record: &Record, stack: &Stack, now: i64) -> bool {
+    record.is_of(&stack.base, (DAY, now))
+        && record.base.suite == stack.suite
+        && record.base.provider == BaseProvider::Bootstrap
+        && !record.base.packages.is_empty()
 }
 
 /// Where the record of the image is.
@@ -93,7 +175,7 @@ pub(crate) fn remember_new_base(session: &Session<'_>, base: &Base) -> Result<()
 }
 
 fn remember(session: &Session<'_>, base: &Base) -> Result<(), PackagesError> {
-    let record = Record { made: Timestamp::now().as_second(), base: base.locked() };
+    let record = Record { made: now(), base: base.locked() };
     let text = serde_json::to_string(&record).expect("a record is plain text");
     Ok(session.store.write_state(&place(session.engine.info().machine), text.as_bytes())?)
 }
@@ -127,5 +209,61 @@ async fn remove_old_volume(session: &Session<'_>) {
             session.reporter.report(Event::Note { text });
         }
         Err(error) => tracing::debug!(%error, "keeping volume `{OLD_VOLUME}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lock::sample;
+
+    /// 2026-11-26 06:12 UTC.
+    const MADE: i64 = 1_795_673_520;
+
+    fn record() -> Record {
+        let deb = LockedDeb {
+            name: "libc6".to_owned(),
+            version: "2.36-9".to_owned(),
+            architecture: "amd64".to_owned(),
+            sha256: "0".repeat(64),
+            size: 1,
+            path: "pool/libc6.deb".to_owned(),
+        };
+        let base = sample::lock().base;
+        let base = LockedBase { provider: BaseProvider::Bootstrap, packages: vec![deb], ..base };
+        Record { made: MADE, base }
+    }
+
+    fn stack() -> Stack {
+        let LockedBase { name, suite, .. } = record().base;
+        Stack { base: name, suite, ..sample::lock().stack }
+    }
+
+    #[test]
+    fn record_says_from_when_it_is() {
+        assert_eq!(record().text(), "base of 2026-11-26 06:12 UTC");
+    }
+
+    #[test]
+    fn new_lock_starts_from_a_base_of_the_last_day() {
+        let is_used = |record: &Record, now| is_of_stack(record, &stack(), now);
+        assert!(is_used(&record(), MADE) && is_used(&record(), MADE + DAY - 1));
+        assert!(!is_used(&record(), MADE + DAY), "it is a day old");
+        assert!(!is_used(&record(), MADE - 1), "the clock was wrong");
+    }
+
+    #[test]
+    fn base_of_another_name_suite_or_provider_is_not_used() {
+        let changes: [fn(&mut LockedBase); 4] = [
+            |base| base.name = "debian:0".to_owned(),
+            |base| base.suite = "other".to_owned(),
+            |base| base.provider = BaseProvider::Image,
+            |base| base.packages.clear(),
+        ];
+        for change in changes {
+            let mut other = record();
+            change(&mut other.base);
+            assert!(!is_of_stack(&other, &stack(), MADE), "{:?}", other.base.name);
+        }
     }
 }

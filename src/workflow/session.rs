@@ -37,6 +37,8 @@ pub(crate) struct Session<'a> {
     pub(crate) network: Network,
     /// Whether to accept package indexes older than the newest ones seen.
     pub(crate) accept_older: bool,
+    /// Whether the image that resolves and apt's lists are made again, however new they are (`lock --refresh`).
+    pub(crate) refresh: bool,
     pub(crate) vendor: VendorSettings,
     pub(crate) apt_sources: AptSources,
     /// The image that resolves, once something was to be resolved.
@@ -70,6 +72,7 @@ impl<'a> Session<'a> {
             index,
             network,
             accept_older: source.is_some_and(|source| source.accept_older),
+            refresh: false,
             vendor: vendor_settings(settings)?,
             apt_sources: AptSources::default(),
             resolver: Arc::default(),
@@ -91,6 +94,7 @@ impl<'a> Session<'a> {
             index: self.index.clone(),
             network: self.network,
             accept_older: self.accept_older,
+            refresh: self.refresh,
             vendor: self.vendor.clone(),
             apt_sources: self.apt_sources.clone(),
             resolver: Arc::clone(&self.resolver),

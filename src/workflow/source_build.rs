@@ -3,7 +3,6 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use crate::base::Base;
-use crate::model::compat::Matrix;
 use crate::model::resolve::{nearest_published, source_jobs, source_text};
 use crate::model::stack::Stack;
 use crate::model::wrap::wrapped;
@@ -14,6 +13,7 @@ use crate::workflow::build_machine::build_machine;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::confirm::confirm;
 use crate::workflow::context_files::{Builder, cached_file, compiled};
+use crate::workflow::custom_base::matrix_of_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::package_sources::{package_settings, package_tools};
@@ -39,7 +39,7 @@ pub(crate) async fn agree_to_compile(
     if SharedWheel::new(session, &key, &recipe.title(), None).find().await?.is_some() {
         return Ok(());
     }
-    agreed(session, stack, wanted).await
+    agreed(session, stack, base, wanted).await
 }
 
 /// The wheel of a stack that is not published: one that was compiled of the same before, here or on another machine of the team,
@@ -55,7 +55,7 @@ pub(crate) async fn wheel_from_source(
     let shared = SharedWheel::new(session, &key, &recipe.title(), None);
     let make = Box::pin(release_wheel(session, recipe, base, wanted));
     let wheel = built_once(&session.store, &key, None, Box::pin(shared.find()), make).await?;
-    wheel.check(stack)?;
+    wheel.check(stack, base.glibc.as_ref())?;
     shared.compare(&wheel)?;
     Ok(wheel)
 }
@@ -78,7 +78,7 @@ async fn release_wheel(
     let jobs = stack.source_build.as_deref().and_then(|choice| source_jobs(choice, build_machine(session)));
     let builder = Builder { lock: &lock, base, wanted, jobs: jobs.unwrap_or(1) };
     let wheel = compiled(session, &tools, builder, |uv| recipe.compilation(archive, uv)).await?;
-    wheel.check(stack)?;
+    wheel.check(stack, base.glibc.as_ref())?;
     Ok(wheel)
 }
 
@@ -88,11 +88,16 @@ fn recipe_of(stack: &Stack) -> Recipe<'_> {
 }
 
 /// Says what compiling takes and, on a terminal, asks once.
-async fn agreed(session: &Session<'_>, stack: &Stack, wanted: &BuildRequest) -> Result<(), CommandError> {
+async fn agreed(
+    session: &Session<'_>,
+    stack: &Stack,
+    base: &Base,
+    wanted: &BuildRequest,
+) -> Result<(), CommandError> {
     let output = session.settings.output;
     let options = options(&wanted.target, &wanted.source, session.settings);
     let spec = wanted.spec.parse()?;
-    let nearest = nearest_published(&spec, &stack.target, Matrix::current(), &options);
+    let nearest = nearest_published(&spec, &stack.target, &matrix_of_base(base, stack), &options);
     if !output.quiet {
         let text = source_text(stack, &nearest, build_machine(session));
         Printer.say(&wrapped(&text, session.settings.output.talk_width));

@@ -5,6 +5,7 @@ use crate::model::spec::{Spec, cuda_part, python_part};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::request_error::RequestError;
+use crate::workflow::verify_target::spec_of;
 
 /// Returns the spec with these parts; a part that it has another value of is an error.
 pub(crate) fn restricted(text: &str, parts: &SpecParts) -> Result<String, CommandError> {
@@ -34,6 +35,34 @@ pub(crate) fn restricted(text: &str, parts: &SpecParts) -> Result<String, Comman
         }
     }
     Ok(spec.to_string())
+}
+
+/// Returns the names of images and locks, those that are specs with these parts. Parts without a spec are an error.
+pub(crate) fn restricted_names<'a>(
+    names: impl IntoIterator<Item = &'a String>,
+    parts: &SpecParts,
+) -> Result<Vec<String>, CommandError> {
+    let mut has_spec = false;
+    let mut restrict = |name: &String| {
+        if spec_of(name).is_none() {
+            return Ok(name.clone());
+        }
+        has_spec = true;
+        restricted(name, parts)
+    };
+    let names = names.into_iter().map(&mut restrict).collect::<Result<Vec<_>, _>>()?;
+    match parts.option() {
+        Some(option) if !has_spec => Err(RequestError::PartNeedsSpec { option }.into()),
+        _ => Ok(names),
+    }
+}
+
+/// The same for a name that may be left out, which means the project.
+pub(crate) fn restricted_name(
+    name: Option<&String>,
+    parts: &SpecParts,
+) -> Result<Option<String>, CommandError> {
+    Ok(restricted_names(name, parts)?.pop())
 }
 
 impl BuildRequest {

@@ -1,16 +1,14 @@
 //! The stack of a request: spec, target and matrix resolved.
 
-use std::borrow::Cow;
-
-use crate::model::compat::Matrix;
-use crate::model::request::LockOptions;
+use crate::model::request::{LockOptions, TargetOptions};
 use crate::model::resolve::{plan_report, refusal_text, resolve, unknown_code};
 use crate::model::spec::Spec;
 use crate::model::stack::Stack;
 use crate::model::wrap::wrapped;
 use crate::report::{Event, reporter};
 use crate::settings::Settings;
-use crate::workflow::custom_base::NamedBase;
+use crate::workflow::build_request::BuildRequest;
+use crate::workflow::custom_base::{BaseAtHand, NamedBase};
 use crate::workflow::error::CommandError;
 use crate::workflow::local_wheels::validate;
 use crate::workflow::lock_error::ImpossibleStack;
@@ -22,14 +20,29 @@ pub(crate) fn stack(
     settings: &Settings,
     typed: &str,
     source: &LockOptions,
-    machine: &crate::model::request::TargetOptions,
+    machine: &TargetOptions,
     named: Option<&NamedBase>,
 ) -> Result<Stack, CommandError> {
-    let mut matrix = Cow::Borrowed(Matrix::current());
-    if let Some(named) = named {
-        matrix.to_mut().bases.push(named.row.clone());
-    }
-    let matrix = &*matrix;
+    stack_on(settings, typed, source, machine, &BaseAtHand::of(named))
+}
+
+/// The stack of a request on the base that is known without an engine.
+pub(crate) fn stack_at_hand(
+    settings: &Settings,
+    wanted: &BuildRequest,
+    base: &BaseAtHand,
+) -> Result<Stack, CommandError> {
+    stack_on(settings, &wanted.spec, &wanted.source, &wanted.target, base)
+}
+
+fn stack_on(
+    settings: &Settings,
+    typed: &str,
+    source: &LockOptions,
+    machine: &TargetOptions,
+    base: &BaseAtHand,
+) -> Result<Stack, CommandError> {
+    let matrix = &*base.matrix;
     let spec: Spec = typed.parse()?;
     let target = target(machine, &settings.target, matrix, &*reporter(settings.output))?;
     let options = options(machine, source, settings);
@@ -41,6 +54,6 @@ pub(crate) fn stack(
     if let Some(text) = unknown_code(&stack) {
         reporter(settings.output).report(Event::Warning { text });
     }
-    validate(settings, &stack, source)?;
+    validate(settings, &stack, source, base.facts())?;
     Ok(stack)
 }

@@ -62,6 +62,20 @@ pub(crate) async fn tables_of_lock(
     Ok(all)
 }
 
+/// Returns the recorded tables of the wheel with that SHA-256.
+pub(crate) fn recorded_tables(store: &Store, sha256: &str) -> Option<Vec<Table>> {
+    recorded(&SealedRecords::new(store, FOLDER), sha256)
+}
+
+/// Records the tables of a wheel whose bytes were hashed.
+pub(crate) fn record_tables(
+    store: &Store,
+    wheel: &LockedWheel,
+    tables: &[Table],
+) -> Result<(), CommandError> {
+    record(&SealedRecords::new(store, FOLDER), wheel, tables)
+}
+
 fn recorded(records: &SealedRecords, sha256: &str) -> Option<Vec<Table>> {
     let packed = records.read(sha256, LARGEST)?;
     let mut text = String::new();
@@ -105,4 +119,32 @@ fn record(records: &SealedRecords, wheel: &LockedWheel, tables: &[Table]) -> Res
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(text.as_bytes())?;
     Ok(records.write(&wheel.sha256, &packer.finish()?)?)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test reads a record")]
+mod tests {
+    use super::*;
+    use crate::assemble::samples::locked;
+    use crate::model::lock::WheelLayer;
+    use crate::store::write_atomically;
+
+    #[test]
+    fn tables_of_another_wheel_or_without_a_seal_are_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = camino::Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let records = SealedRecords::new(&store, FOLDER);
+        let (one, other) = (locked("one", WheelLayer::User, b"1"), locked("other", WheelLayer::User, b"2"));
+        let own = vec![Table { path: "demo/lib.so".to_owned(), ..Table::default() }];
+        record(&records, &one, &own).expect("written");
+        assert_eq!(recorded(&records, &one.sha256), Some(own));
+        let place = records.path(&one.sha256).expect("a key");
+        let sealed = fs_err::read(&place).expect("a record");
+        write_atomically(&records.path(&other.sha256).expect("a key"), &sealed).expect("written");
+        assert_eq!(recorded(&records, &other.sha256), None);
+        let seal = sealed.iter().position(|byte| *byte == b'\n').expect("a line of its own");
+        write_atomically(&place, &sealed[seal + 1..]).expect("written");
+        assert_eq!(recorded(&records, &one.sha256), None);
+    }
 }

@@ -103,7 +103,8 @@ fn driver(text: &str, matrix: &Matrix, reporter: &dyn Reporter) -> Result<Driver
     Err(RequestError::CudaAsDriver { typed: text.to_owned(), branch })
 }
 
-fn named_gpu(name: &str, matrix: &Matrix) -> Result<TargetGpu, CommandError> {
+/// The GPU of that name or compute capability.
+pub(crate) fn named_gpu(name: &str, matrix: &Matrix) -> Result<TargetGpu, CommandError> {
     if let Ok(compute_capability) = name.parse::<ComputeCapability>() {
         return Ok(TargetGpu { name: None, compute_capability });
     }

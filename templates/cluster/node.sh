@@ -75,10 +75,18 @@ fetch() {
 }
 
 pull() {
+    local since importer=$tool
+    since=$(date +%s)
     case ${tool##*/} in
     apptainer | singularity)
         root=$work/image.sif
         bounded "$pull_seconds" "$tool" pull --force "$root" "docker://$image"
+        ;;
+    pyxis | enroot)
+        # The plug-in fetches images with enroot, too; a file of its own has the time of its own.
+        [ "${tool##*/}" = enroot ] || importer=enroot
+        root=$work/image.sqsh
+        bounded "$pull_seconds" "$importer" import --output "$root" "$uri" && unpack "$since"
         ;;
     *) bounded 60 "$tool" image inspect "$image" || bounded "$pull_seconds" "$tool" pull "$image" ;;
     esac >/dev/null 2>"$work/errors"
@@ -86,7 +94,7 @@ pull() {
 
 # Brings the file that nodes have: it is the one that is meant, and enroot has unpacked it.
 bring() {
-    local found since left
+    local found since
     since=$(date +%s)
     root=$image
     bounded "$pull_seconds" sha256sum -- "$image" >"$work/sum" 2>"$work/errors" || return
@@ -97,10 +105,16 @@ bring() {
         echo "$image is another file here, with the SHA-256 $found" >"$work/errors"
         return 1
     fi
+    unpack "$since"
+}
+
+# Lets enroot unpack the file, in what is left of the time.
+unpack() { # SINCE
+    local left
     [ "${tool##*/}" = enroot ] || return 0
     container=$(container_name)
-    left=$((pull_seconds - $(date +%s) + since))
-    bounded "$((left > 0 ? left : 1))" "$tool" create --name "$container" -- "$image" >/dev/null 2>"$work/errors"
+    left=$((pull_seconds - $(date +%s) + $1))
+    bounded "$((left > 0 ? left : 1))" "$tool" create --name "$container" -- "$root" >/dev/null 2>"$work/errors"
 }
 
 container_name() { printf 'envforge-verify-%s-%s' "$nonce" "$(word "${SLURM_PROCID:-0}")"; }
@@ -159,7 +173,7 @@ in_pyxis() {
     for line in $(compgen -e); do
         case $line in
         SLURM_CONF) ;;
-        SLURM_* | PYXIS_* | ENROOT_* | LD_* | GLIBC_TUNABLES | PYTHONPATH | PYTHONHOME) without+=(-u "$line") ;;
+        SLURM_* | PYXIS_* | ENROOT_* | ENVFORGE_* | COSIGN_* | LD_* | GLIBC_TUNABLES | PYTHONPATH | PYTHONHOME) without+=(-u "$line") ;;
         esac
     done
     ! srun --help 2>/dev/null | grep -q -e --container-unshare || options+=(--container-unshare=net)
@@ -196,10 +210,13 @@ in_engine() {
 
 # The runtimes to look for: those that start what is meant, and for root none whose containers have root's capabilities.
 runtimes() {
-    local one
-    for one in ${ENVFORGE_WITH:-apptainer singularity pyxis enroot docker podman}; do
+    local one all='apptainer singularity pyxis enroot docker podman'
+    # Anybody's image comes last to those without walls.
+    [ "$kind" != image ] || all='apptainer singularity docker podman pyxis enroot'
+    for one in ${ENVFORGE_WITH:-$all}; do
         case $kind:$(id -u):${one##*/} in
-        image:*:pyxis | image:*:enroot | image:0:apptainer | image:0:singularity) ;;
+        image:0:apptainer | image:0:singularity | image:0:pyxis | image:0:enroot) ;;
+        image:*:pyxis) [ -z "${SLURM_JOB_ID:-}" ] || ! command -v enroot >/dev/null || echo "$one" ;;
         image:*) echo "$one" ;;
         *:0:*) ;;
         sif:*:apptainer | sif:*:singularity) echo "$one" ;;

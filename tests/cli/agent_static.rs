@@ -200,6 +200,13 @@ impl Tree {
 
     /// The static checks: each outcome and detail.
     fn checked(&self) -> BTreeMap<String, (String, String)> {
+        let word = |line: &Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        let checks = self.lines().into_iter();
+        checks.map(|line| (word(&line, "id"), (word(&line, "outcome"), word(&line, "detail")))).collect()
+    }
+
+    /// The lines of the static checks.
+    fn lines(&self) -> Vec<Value> {
         let outside = self.outside();
         let output = Command::new(outside.join("agent"))
             .args(["static", "--json", "--user", "1000:1000", "--root"])
@@ -215,9 +222,7 @@ impl Tree {
             .expect("the agent runs");
         let text = String::from_utf8_lossy(&output.stdout);
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let word = |line: &Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
-        let checks = lines.filter(|line| line["id"].is_string());
-        checks.map(|line| (word(&line, "id"), (word(&line, "outcome"), word(&line, "detail")))).collect()
+        lines.filter(|line| line["id"].is_string()).collect()
     }
 }
 
@@ -360,6 +365,118 @@ fn of_a_family_of_libraries_only_the_one_for_this_cuda_must_find_what_it_needs()
         let (failed, text) = outcome(&[own]);
         assert_eq!(failed, "failed", "{own}: {text}");
         assert!(text.contains(&format!("libbitsandbytes_{own}.so needs libgone.so.1")), "{text}");
+    }
+}
+
+#[test]
+fn report_has_every_missing_library_and_the_line_to_paste() {
+    let tree = Tree::good();
+    for number in 0..20 {
+        let path = tree.package(&format!("many/lib{number:02}.so"));
+        compile("fake_image.c", "-Wl,--no-as-needed -lgone", &path);
+    }
+    let lines = tree.lines();
+    let line = lines.iter().find(|line| line["id"] == "linker-closure").expect("a check");
+    let detail = line["detail"].as_str().expect("a text");
+    assert!(detail.ends_with("lib11.so needs libgone.so.1; and 8 more"), "{detail}");
+    let measured = line["measured"].as_object().expect("values");
+    assert_eq!((measured.len(), &measured["problems"]), (21, &Value::from("20")));
+    let last = measured["problem.020"].as_str().expect("a text");
+    assert!(last.ends_with("/many/lib19.so needs libgone.so.1"), "{last}");
+    let hint = line["hint"].as_str().expect("a hint");
+    assert!(hint.ends_with("`may-lack = [\"libgone.so.1\"]` in `[verify]` of envforge.toml"), "{hint}");
+}
+
+/// Where an image of others has its packages.
+const OF_OTHERS: &str = "usr/local/lib/python3.11/site-packages";
+
+/// An image that envforge did not build: a Python in `/usr/local` with torch and an extension of it, compiled from that text.
+fn of_others(source: &str) -> Tree {
+    let tree = bare();
+    let (outside, packages) = (tree.outside(), tree.root().join(OF_OTHERS));
+    let python = format!(
+        "#!/bin/sh\ncase \"$2 $3\" in 'pip check') exit 0;; *) cat {}/answers;; esac\n",
+        outside.display()
+    );
+    tree.write("usr/local/bin/python3", &python);
+    let mode = std::fs::Permissions::from_mode(0o755);
+    fs_err::set_permissions(tree.root().join("usr/local/bin/python3"), mode).expect("mode");
+    for (library, source, flags) in &LIBRARIES[6..] {
+        compile(source, flags, &packages.join(library));
+    }
+    let folder = format!("-L{}", packages.join("torch/lib").display());
+    let needs = ["-Wl,--no-as-needed", "-l:libc10.so", "-Wl,-rpath,$ORIGIN/../torch/lib", &folder];
+    let built = shared_library(&outside, "_C.so", source, &needs);
+    tree.write(&format!("{OF_OTHERS}/vision/__init__.py"), "");
+    fs_err::copy(built, packages.join("vision/_C.so")).expect("copied");
+    let record = "vision/__init__.py,sha256=x,0\nvision/_C.so,,\nvision-1.0.dist-info/RECORD,,\n";
+    tree.write(&format!("{OF_OTHERS}/vision-1.0.dist-info/RECORD"), record);
+    tree
+}
+
+/// An image that has nothing.
+fn bare() -> Tree {
+    let tree = Tree { folder: tempfile::tempdir().expect("a folder"), variables: Vec::new() };
+    tree.write("../expect", "");
+    tree.write("../forbidden", "");
+    tree.write("../answers", ANSWERS);
+    fs_err::write(tree.outside().join("agent"), envforge::agent::AGENT).expect("written");
+    for path in ["..", "", "../agent"] {
+        let mode = std::fs::Permissions::from_mode(0o755);
+        fs_err::set_permissions(tree.root().join(path), mode).expect("mode");
+    }
+    tree
+}
+
+/// The checks of Python packages.
+const OF_PACKAGES: [&str; 5] =
+    ["distributions", "pip-check", "shared-paths", "linker-closure", "extension-abi"];
+
+#[test]
+fn packages_of_another_image_are_found_and_checked() {
+    let good = of_others("int start(void) { return 0; }").checked();
+    for id in OF_PACKAGES {
+        assert_eq!(good[id].0, "passed", "{id}: {}", good[id].1);
+    }
+    assert_eq!(good["extension-abi"].1, "1 extensions find every symbol");
+    assert!(good["distributions"].1.starts_with("1 packages: "), "{}", good["distributions"].1);
+}
+
+#[test]
+fn extension_of_another_image_that_cannot_load_fails() {
+    let source =
+        "extern int _ZN3c104cuda9SetDeviceEa(void); int start(void) { return _ZN3c104cuda9SetDeviceEa(); }";
+    let found = of_others(source).checked();
+    let (outcome, why) = &found["extension-abi"];
+    assert_eq!(outcome, "failed", "{why}");
+    assert!(why.contains("vision/_C.so") && why.contains("SetDevice"), "{why}");
+}
+
+#[test]
+fn library_of_another_image_fails_only_where_a_module_loads_it() {
+    let outcome = |file: &str| {
+        let tree = of_others("int start(void) { return 0; }");
+        compile("fake_image.c", "-Wl,--no-as-needed -lgone", &tree.root().join(OF_OTHERS).join(file));
+        tree.checked().remove("linker-closure").expect("a check")
+    };
+    let (failed, why) = outcome("other/_D.abi3.so");
+    assert_eq!(failed, "failed", "{why}");
+    assert_eq!(why, format!("/{OF_OTHERS}/other/_D.abi3.so needs libgone.so.1"));
+    let (passed, why) = outcome("other/libplugin.so");
+    assert_eq!(passed, "passed", "{why}");
+    assert!(why.contains("other/libplugin.so needs libgone.so.1"), "{why}");
+}
+
+#[test]
+fn image_without_python_says_so() {
+    let mut tree = bare();
+    // The machine's own Python is none of the image.
+    tree.variables.push(("PATH", "/nowhere".to_owned()));
+    let found = tree.checked();
+    for id in OF_PACKAGES.into_iter().chain(["framework-version"]) {
+        let (outcome, why) = &found[id];
+        assert_eq!(outcome, "skipped", "{id}: {why}");
+        assert!(why.contains("Python"), "{id}: {why}");
     }
 }
 

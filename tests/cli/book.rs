@@ -12,6 +12,7 @@ use envforge::settings::parse_config;
 use markdown::Document;
 
 use crate::blocks::{self, blocks, commands, sessions};
+use crate::rust_tokens::{Token, tokens};
 use crate::terminal::{Screen, screen_of};
 use crate::{envforge, maintain, program};
 
@@ -91,11 +92,40 @@ fn documents_that_sources_and_rows_name_are_in_the_repository() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
-/// A step of a walk is "- `FILE`, `FUNCTION`: …".
+/// The identifiers in the bodies of the functions of that name.
+fn named_in_bodies(text: &str, function: &str) -> BTreeSet<String> {
+    let all: Vec<Token> = tokens(text).into_iter().map(|(token, _)| token).collect();
+    let begin = [Token::Ident("fn".to_owned()), Token::Ident(function.to_owned())];
+    let mut named = BTreeSet::new();
+    for (at, _) in all.windows(2).enumerate().filter(|(_, pair)| **pair == begin) {
+        let mut depth = 0;
+        for token in &all[at..] {
+            match token {
+                Token::Punct('{') => depth += 1,
+                Token::Punct('}') if depth == 1 => break,
+                Token::Punct('}') => depth -= 1,
+                Token::Ident(name) if depth > 0 => {
+                    named.insert(name.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+    named
+}
+
+#[test]
+fn bodies_of_functions_end_where_they_end() {
+    let text = "fn one(a: A) { two(\"{\"); if a { three(); } }\nfn two() {}\nfn four() { five() }";
+    let of = |function: &str| named_in_bodies(text, function).into_iter().collect::<Vec<_>>().join(" ");
+    assert_eq!((of("one").as_str(), of("two").as_str(), of("four").as_str()), ("a if three two", "", "five"));
+}
+
+/// A step of a walk is "- `FILE`, `FUNCTION`: …; calls `OTHER` and `ANOTHER`.".
 #[test]
 fn walks_of_the_architecture_name_functions_that_exist() {
     let page = std::fs::read_to_string(root().join("docs/src/architecture.md")).expect("the page");
-    let (mut steps, mut gone) = (0, Vec::new());
+    let (mut steps, mut calls, mut gone) = (0, 0, Vec::new());
     for line in page.lines().filter_map(|line| line.strip_prefix("- `")) {
         let mut parts = line.split('`');
         let (Some(file), Some(", "), Some(function)) = (parts.next(), parts.next(), parts.next()) else {
@@ -107,9 +137,25 @@ fn walks_of_the_architecture_name_functions_that_exist() {
         if !begins.iter().any(|begin| text.contains(begin)) {
             gone.push(format!("{file}: {function}"));
         }
+        let Some((_, called)) = line.split_once("; calls ") else { continue };
+        let named = named_in_bodies(&text, function);
+        for name in called.split('`').skip(1).step_by(2) {
+            calls += 1;
+            if !named.contains(name) {
+                gone.push(format!("{file}: {function} does not call {name}"));
+            }
+        }
     }
-    assert!(steps > 40, "{steps} steps");
+    assert!(steps > 40 && calls > 25, "{steps} steps, {calls} calls");
     assert!(gone.is_empty(), "not there: {gone:#?}");
+}
+
+#[test]
+fn readme_says_how_many_tests_run_at_least() {
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).expect(name);
+    let least: u32 = read(".ci/least-tests").trim().parse().expect("a number");
+    let text = format!("runs {},{:03} tests", least / 1000, least % 1000);
+    assert!(read("README.md").contains(&text), "README.md does not say `{text}`, as .ci/least-tests does");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use envforge::store::caches::CACHES;
 use crate::strangers::sources;
 
 /// Files that write records of what happened, which answer no question of another project, and why.
-const NO_CACHES: [(&str, &str); 9] = [
+const NO_CACHES: [(&str, &str); 10] = [
     ("src/store/built_images.rs", "which images were built here; the content digest of one is a cache"),
     ("src/store/installed_images.rs", "which lock an installed project's image is built from"),
     ("src/store/kept_evidence.rs", "what others signed of an image, believed only by its signatures"),
@@ -15,6 +15,7 @@ const NO_CACHES: [(&str, &str); 9] = [
     ("src/store/old_byte_code.rs", "that images were named"),
     ("src/store/reports.rs", "what checks said of an image, by its id"),
     ("src/store/trusted_projects.rs", "what the user allowed, by a digest"),
+    ("src/workflow/assemble/delivery.rs", "how fast an engine took layers; only shown"),
     ("src/workflow/shell/opened.rs", "by which name an image was opened"),
     ("src/workflow/speed_baseline.rs", "speeds of the GPUs of this machine"),
 ];

@@ -377,6 +377,33 @@ fn image_that_was_built_here_from_a_lock_that_is_gone_is_named_once() {
     assert!(run.stdout.contains("  verified: full") && run.stderr.is_empty(), "{}{}", run.stdout, run.stderr);
 }
 
+/// What is asked about a GPU that is not here is answered from the files and kept nowhere.
+#[test]
+fn answer_about_an_absent_gpu_changes_nothing_that_stands() {
+    let mut engine = Engine::new();
+    let good = report(&engine.lock, H200, true);
+    engine.verify("x:1", good, &[]);
+    let statics = static_only(&engine.lock);
+    let mut answer = |outcome: &str, skip: &str| {
+        let line = format!(
+            "{{\"id\":\"code-for-target\",\"stage\":\"static\",\"outcome\":\"{outcome}\",\"detail\":\"libtorch_cuda.so\"{skip}}}\n"
+        );
+        let run = engine.verify("x:1", line + &statics, &["--gpu", "sm_120"]);
+        assert_eq!(engine.says("x:1"), "verified", "{}{}", run.stdout, run.stderr);
+        run
+    };
+    let passed = answer("passed", "");
+    assert_eq!(passed.code, 0, "{}", passed.stderr);
+    assert!(passed.stderr.contains("x:1 has code for sm_120: libtorch_cuda.so"), "{}", passed.stderr);
+    let failed = answer("failed", "");
+    assert_eq!(failed.code, 1, "{}", failed.stderr);
+    assert!(failed.stdout.contains("code-for-target"), "{}", failed.stdout);
+    assert_eq!(answer("skipped", ",\"skip\":\"unknown-format\"").code, 1, "it may not run there");
+    let nothing = answer("skipped", ",\"skip\":\"not-in-image\"");
+    assert_eq!(nothing.code, 0, "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("not known whether x:1 has code for sm_120"), "{}", nothing.stderr);
+}
+
 #[test]
 fn damaged_report_is_warned_of_once_in_a_command() {
     let mut engine = Engine::new();

@@ -65,6 +65,22 @@ fn project_with_a_known_mismatch_is_refused_before_any_request() {
 }
 
 #[test]
+fn plan_names_each_source_once() {
+    let program = beside(&Index::local(Vec::new()));
+    let with = ["xformers", "torchao", "torchcodec", "torch-scatter"];
+    let mut args = vec!["plan", "pytorch-cuda:2.8-cu128", "--target", "any"];
+    args.extend(with.iter().flat_map(|name| ["--with", *name]));
+    let run = program.run(&args);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let (_, sources) = run.stdout.split_once("\nSources of the companions\n").expect("a section");
+    let (sources, _) = sources.split_once("\n\n").unwrap_or((sources, ""));
+    let text = flat(sources);
+    assert_eq!(text.matches("on the default package index").count(), 1, "{text}");
+    assert!(text.contains("torchao, torchcodec, xformers: ") && text.contains("torch-scatter: "), "{text}");
+    assert!(!run.stdout.contains("    source: "), "{}", run.stdout);
+}
+
+#[test]
 fn plan_names_the_release_that_fits_or_warns_about_the_name() {
     let program = beside(&Index::local(Vec::new()));
     let run = program.run(&[

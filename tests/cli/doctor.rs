@@ -275,6 +275,23 @@ fn explain_matches_known_messages_only() {
 }
 
 #[test]
+fn explain_shows_what_this_machine_has_of_what_the_fix_needs() {
+    let here = |error: &str| {
+        let fake = [("FAKE_GPUS", H200), ("FAKE_DRIVER", "550.54.15"), ("FAKE_CUDA", "12040")];
+        let (_, report) = doctor(&fake, &["--json", "--explain", error]);
+        report["findings"][0]["here"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(here("CUDA_ERROR_UNSUPPORTED_PTX_VERSION"), "driver 550.54.15 (supports CUDA 12.4)");
+    let gpus = here("no kernel image is available for execution on the device");
+    assert!(gpus.contains("H200") && gpus.contains("sm_90"), "{gpus}");
+    assert_eq!(
+        here("ModuleNotFoundError: No module named 'flash_attn'"),
+        "",
+        "it needs no fact of a machine"
+    );
+}
+
+#[test]
 fn explain_of_a_file_that_is_not_there_is_an_error() {
     for (name, why) in
         [("./train", "no such file or directory"), ("slurm-1.out", "no such"), ("/tmp", "is a directory")]

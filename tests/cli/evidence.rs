@@ -115,6 +115,19 @@ fn image_verified_on_one_machine_is_admitted_on_another_by_a_public_key() {
             1,
             &["refused", "no evidence by a trusted key"],
         );
+        let exact = [&here[..2], &["--driver", "580.95.05", "--driver", "exact"], &key].concat();
+        assert_answer(&admit(&exact), 0, &["admitted: level full on NVIDIA H200, driver 580.95.05"]);
+        for word in [&["--driver", "exact"][..], &["--exact-driver"]] {
+            let newer = admit(&[&here[..], word, &key].concat());
+            assert_answer(&newer, 1, &["refused", "proven with driver 580.95.05, not 580.105.08"]);
+        }
+        for (more, says) in [
+            (&["--driver", "exact"][..], "`--driver exact` requires `--driver VERSION` or --here"),
+            (&["--driver", "580", "--driver", "570"][..], "cannot be combined with `--driver 570`"),
+            (&["--here", "--driver", "580"][..], "`--driver 580` cannot be combined with --here"),
+        ] {
+            assert_message(&admit(&[more, &key].concat()), 2, &[says]);
+        }
         // The machine itself is asked: the environment stands for its driver here.
         let gpu = node.run(&["evidence", "admit", image, "--here", "--key", "lab.pub"]);
         assert_answer(&gpu, 1, &["this machine has no NVIDIA"]);

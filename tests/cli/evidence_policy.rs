@@ -117,6 +117,7 @@ fn evidence_that_came_with_an_image_counts_without_a_registry() {
     write("pushed-images", &id, format!("sha256:{digest}\n").as_bytes());
     let run = shell(&importer, "team/torch:1-unverified");
     assert!(!is_refused(&run), "{run:?}");
+    assert_shown_by_key(&importer);
     // The same file for another image: its statements name theirs.
     let other = "0".repeat(64);
     let forged = String::from_utf8(saved).expect("JSON").replace(digest, &other);
@@ -124,6 +125,62 @@ fn evidence_that_came_with_an_image_counts_without_a_registry() {
     write("pushed-images", &id, format!("sha256:{other}\n").as_bytes());
     let run = shell(&importer, "team/torch:1-unverified");
     assert!(is_refused(&run) && run.stderr.contains("about another image"), "{run:?}");
+}
+
+/// `images` names the key of evidence that is kept here, until this machine has seen the image fail.
+fn assert_shown_by_key(scene: &Scene) {
+    let text = "proven by key ";
+    let run = scene.program.run(&["images"]);
+    assert_answer(&run, 0, &[text, "level full on NVIDIA H200, driver 580.95.05"]);
+    let json = scene.program.run(&["images", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    let image = &json["images"][0];
+    assert!(image["evidence"].as_str().is_some_and(|evidence| evidence.starts_with(text)), "{image}");
+    assert_eq!(image["verified"], false, "{image}");
+}
+
+/// What a registry once said is shown without it, in the words of `shell`: by `images`, `verify` and its page.
+#[test]
+fn word_of_a_key_is_kept_and_shown_without_the_registry() {
+    let place = Place::new(Habits { deletes: true, ..Habits::default() });
+    let tester = place.tester(passed());
+    assert_answer(&tester.verify(&["--attest", "--key", "key.pem"]), 0, &["attested"]);
+
+    let is_static = |line: &&str| !line.contains("\"stage\":\"gpu\"");
+    let lines = passed().lines().filter(is_static).fold(String::new(), |all, line| all + line + "\n");
+    let puller = place.tester(lines);
+    std::fs::remove_dir_all(puller.program.path("state/built-images")).expect("ours");
+    write_key(&puller.program, "lab.pub", include_str!("../fixtures/evidence/p256.pub"), 0o644);
+    let key = puller.program.path("lab.pub");
+    configure(&puller, &format!("[trust]\nkeys = [{{ file = '{}', for = ['tests'] }}]\n", key.display()));
+    let run = puller.program.run(&["images"]);
+    assert!(!run.stdout.contains("proven by key"), "nothing was asked yet: {}", run.stdout);
+    let run = shell(&puller, &place.image);
+    assert!(run.stderr.contains("proven by key "), "{run:?}");
+    place.registry.content().broken = Some(503);
+    assert_shown_by_key(&puller);
+    let checks = ["verify", &place.image, "--level", "static", "--html", "report.html"];
+    assert_answer(&puller.program.run(&checks), 0, &["proven by key ", "level full on NVIDIA H200"]);
+    let page = std::fs::read_to_string(puller.program.path("report.html")).expect("a page");
+    assert!(page.contains("<dt>Evidence</dt><dd>proven by key "), "{page}");
+
+    // A list from before the withdrawal, put back where the newer one was deleted: this machine has seen both.
+    place.registry.content().broken = None;
+    let (manifests, tags) = {
+        let content = place.registry.content();
+        (content.manifests.clone(), content.tags.clone())
+    };
+    let run = tester.program.run(&["evidence", "withdraw", &place.image, "--key", "key.pem"]);
+    assert_answer(&run, 0, &["withdrawn: 1 entry"]);
+    let run = shell(&puller, &place.image);
+    assert!(!run.stderr.contains("proven by key "), "{run:?}");
+    {
+        let mut content = place.registry.content();
+        (content.manifests, content.tags) = (manifests, tags);
+    }
+    let run = shell(&puller, &place.image);
+    assert!(!run.stderr.contains("proven by key "), "{run:?}");
+    assert!(!puller.program.run(&["images"]).stdout.contains("proven by key"));
 }
 
 #[test]

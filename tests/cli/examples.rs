@@ -3,10 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
+use clap::Parser as _;
+use envforge::cli::Cli;
+use envforge::model::export::kubernetes::admitting_image;
+use envforge::model::image_ref::ImageRef;
 use envforge::model::lock::Lock;
 
 use crate::evidence::{Place, with_driver};
 use crate::example::{assert_said, examples, projects};
+use crate::manifest::{documents, misfits, words};
 use crate::memory_registry::Habits;
 use crate::program;
 use crate::program::Run;
@@ -195,4 +200,35 @@ fn only_what_is_admitted_is_deployed_and_started() {
     std::fs::write(node.path("empty"), "").expect("ours");
     assert_eq!(prolog("empty", &[]).code, 2);
     assert_eq!(prolog("missing", &[]).code, 0);
+}
+
+/// The pod has fields of Kubernetes, the init container a call of this program, about the image that starts; README and manifest agree.
+#[test]
+fn init_container_asks_about_the_image_that_starts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/admit");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect(name);
+    let (pod, readme) = (documents(&read("init-container.yaml")).remove(0), read("README.md"));
+    assert_eq!(misfits(&pod), [""; 0]);
+    let spec = &pod["spec"];
+    let (init, main) = (&spec["initContainers"][0], &spec["containers"][0]);
+    let call = [words(&init["command"]), words(&init["args"])].concat();
+    if let Err(error) = Cli::try_parse_from(&call) {
+        panic!("{call:?}: {error}");
+    }
+    let image = main["image"].as_str().expect("an image");
+    assert_eq!(call, ["envforge", "evidence", "admit", image, "--here", "--key=/keys/gpu-lab.pub"]);
+    assert_eq!(init["resources"]["limits"]["nvidia.com/gpu"], main["resources"]["limits"]["nvidia.com/gpu"]);
+    let reference: ImageRef = image.parse().expect("a reference");
+    let name = format!("IMAGE={}@sha256:", reference.name());
+    assert!(reference.digest().is_some() && readme.contains(&name), "`{name}` is not in its README");
+    assert_eq!(init["image"], admitting_image(&reference).as_str(), "of this version, next to the image");
+    assert!(read("Dockerfile").contains("COPY envforge /usr/local/bin/envforge\n"));
+    // The key that README makes a ConfigMap of is the one that is mounted there.
+    let mount = &init["volumeMounts"][0];
+    let volumes = spec["volumes"].as_array().expect("volumes");
+    let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).expect("its volume");
+    let map = volume["configMap"]["name"].as_str().expect("a ConfigMap");
+    assert_eq!(mount["mountPath"], "/keys");
+    let made = format!("kubectl create configmap {map} --from-file=gpu-lab.pub");
+    assert!(readme.contains(&made), "`{made}` is not in its README");
 }

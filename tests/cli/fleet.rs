@@ -1,5 +1,6 @@
 //! `verify --on` and `verify --merge`: the real launcher on stand-in nodes, and files that others wrote.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -197,6 +198,52 @@ fn refused_job_becomes_one_job_for_each_node() {
     assert_eq!((run.code, nodes.calls("srun").len()), (0, 4), "{:?}", nodes.calls("srun"));
 }
 
+/// As Slurm prints it where the clocks of two machines differ.
+const EXPIRED: &str = "srun: error: If munged is up, restart with --num-threads=10\n\
+                       srun: error: Munge decode failed: Expired credential\n\
+                       srun: error: ENCODED: Wed May 12 12:34:56 2008\n\
+                       srun: error: slurm_receive_msg: Zero Bytes were transmitted or received\n\
+                       srun: error: Unable to allocate resources: Zero Bytes were transmitted or received\n";
+
+/// Nothing is known of any node: that is no success, though one node more or less would not count.
+#[test]
+fn answer_without_any_report_is_exit_3_with_slurms_words() {
+    let account = "Invalid account or account/partition combination specified";
+    let refused = format!("srun: error: Unable to allocate resources: {account}\n");
+    let full = "Slurm temporarily unable to accept job, sleeping and retrying";
+    let retried = format!("srun: error: {full}\nsrun: error: Unable to allocate resources: {full}\n");
+    for (says, why, hint, calls) in [
+        (EXPIRED, "Munge decode failed: Expired credential", "`systemctl status munge`", 1),
+        (&*refused, account, "`sacctmgr show assoc", 4),
+        (&*retried, full, "the queue is full", 4),
+    ] {
+        let (program, nodes) = scene();
+        nodes.idle(3, "node4|gpu*|drained|gpu:h200:2|root|2026-11-22T10:00:00|Xid 79 seen\n");
+        nodes.write("srun-says", says);
+        let run = ask(&program, "slurm", &["--json", "--html", "nodes.html"]);
+        assert_message(&run, 3, &[&format!("error: no node gave a report: {why}"), "hint: ", hint]);
+        assert!(run.stderr.contains("-- --account=ml"), "{}", run.stderr);
+        let report = json(&run);
+        assert_eq!(report["verdict"], "incomplete");
+        let row = |number: usize| format!("node{number}: not-run none {why}");
+        assert_rows(&rows(&report), &[&row(1), &row(2), &row(3), "node4: not-run none drained: Xid 79"]);
+        assert_eq!(nodes.calls("srun").len(), calls, "{:?}", nodes.calls("srun"));
+        assert!(program.path("nodes.html").exists());
+    }
+    let (program, nodes) = scene();
+    let lines = ["drained|gpu:h200:2|root|2026-11-22T10:00:00|Xid 79 seen", "allocated|gpu:h200:2|||none"];
+    nodes.write("sinfo", &format!("node1|gpu*|{}\nnode2|gpu*|{}\n", lines[0], lines[1]));
+    let run = ask(&program, "slurm", &[]);
+    let says =
+        ["no node gave a report: busy: allocated; drained: Xid 79 seen", "`--as-they-free DIR` leaves"];
+    assert_message(&run, 3, &says);
+    assert!(run.stdout.ends_with("2 nodes: 2 not run\n"), "{}", run.stdout);
+    assert!(nodes.calls("srun").is_empty());
+    // One report is enough for an answer.
+    nodes.idle(1, &format!("node2|gpu*|{}\n", lines[0]));
+    assert_eq!(ask(&program, "slurm", &[]).code, 0);
+}
+
 /// Slurm gives ranks in an order of its own, and a node may say what it likes.
 #[test]
 fn rank_decides_whose_report_it_is() {
@@ -268,6 +315,53 @@ fn interrupted(is_deaf: bool) {
         }
         assert!(Instant::now() < end, "{left} folders, {removed} containers removed");
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What signs evidence and logs in stays in this process: `srun` and `sbatch` give their environment to every node.
+#[test]
+fn secrets_reach_no_program_and_no_node() {
+    let (mut program, nodes) = scene();
+    nodes.idle(2, "");
+    let seen = program.path("nodes/environments");
+    std::fs::create_dir(&seen).expect("ours");
+    let secrets = [
+        ("ENVFORGE_SIGNING_KEY", include_str!("../fixtures/evidence/p256.pem")),
+        ("COSIGN_PASSWORD", "planted-1"),
+        ("COSIGN_PRIVATE_KEY", "planted-2"),
+        ("ENVFORGE_REGISTRY", "box.test"),
+        ("ENVFORGE_REGISTRY_USER", "ann"),
+        ("ENVFORGE_REGISTRY_PASSWORD", "planted-3"),
+        ("COSIGN_REPOSITORY", "box.test/kept"),
+    ];
+    for (name, value) in secrets {
+        program.set(name, value);
+    }
+    for on in ["slurm", "ssh:h1"] {
+        let run = ask(&program, on, &[]);
+        assert_eq!(run.code, 0, "{on}: {}{}", run.stdout, run.stderr);
+    }
+    let reports = program.path("reports");
+    let args = ["verify", IMAGE, "--on", "slurm", "--as-they-free", reports.to_str().expect("UTF-8")];
+    assert_eq!(program.run(&args).code, 0);
+    let mut programs = BTreeSet::new();
+    for entry in std::fs::read_dir(seen).expect("ours") {
+        let path = entry.expect("one").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        programs.extend(name.split('-').next().map(str::to_owned));
+        let variables = std::fs::read_to_string(&path).expect("text");
+        assert!(
+            variables.contains("\nCOSIGN_REPOSITORY=") || variables.starts_with("COSIGN_REPOSITORY="),
+            "{name}"
+        );
+        for secret in
+            ["PRIVATE KEY", "planted-", "COSIGN_PASSWORD", "COSIGN_PRIVATE_KEY", "ENVFORGE_SIGNING_KEY"]
+        {
+            assert!(!variables.contains(secret), "{name} has {secret}");
+        }
+    }
+    for name in ["sinfo", "srun", "sbatch", "ssh", "docker"] {
+        assert!(programs.contains(name), "{name} left none: {programs:?}");
     }
 }
 
@@ -353,10 +447,33 @@ fn hosts_of_ssh_become_rows_with_their_faults() {
         assert!(call.contains("-o BatchMode=yes") && call.contains(" -p 2222 -- "), "{call}");
         assert!(!call.contains("StrictHostKeyChecking"), "the user's configuration decides: {call}");
     }
+    let none = ask(&program, "ssh:root@h2,h3", &[]);
+    let says = ["no node gave a report: ", "Host key verification failed.", "`ssh HOST true` must connect"];
+    assert_message(&none, 3, &says);
     let ok = ask(&program, "ssh:h1", &[]);
     assert_eq!(ok.code, 0, "{}", ok.stderr);
     let refused = ask(&program, "ssh:h1,h3", &[]);
     assert_eq!(refused.code, 3, "a host that was named counts: {}", refused.stdout);
+}
+
+/// A report that came whole counts, whatever becomes of the connection; half of one does not.
+#[test]
+fn connection_that_is_lost_after_the_checks_costs_no_whole_report() {
+    let (program, nodes) = scene();
+    for (host, fault) in [("h1", "lost-late"), ("h2", "lost-half"), ("h3", "ok")] {
+        nodes.fault(host, fault);
+    }
+    let run = ask(&program, "ssh:h[1-3]", &["--json"]);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert_rows(
+        &rows(&json(&run)),
+        &[
+            "h2: no-report watch damaged report: the line is cut: Connection to h2 closed by remote host.",
+            "h1: ok use ",
+            "h3: ok use ",
+        ],
+    );
+    assert_eq!(ask(&program, "ssh:h1", &[]).code, 0);
 }
 
 #[test]
@@ -402,6 +519,18 @@ fn scheduler_that_does_not_answer_is_exit_3() {
             "`sinfo` failed: slurm_load_partitions: Unable to contact slurm controller",
             "hint: `scontrol ping` shows whether",
         ],
+    );
+    // The last line says only that it failed.
+    nodes.write("sinfo-says", "sinfo: error: If munged is up, restart with --num-threads=10\n\
+        sinfo: error: Munge encode failed: Failed to access \"/run/munge/munge.socket.2\": No such file or directory\n\
+        sinfo: error: slurm_send_node_msg: auth_g_create: REQUEST_PARTITION_INFO has authentication error\n\
+        slurm_load_partitions: Protocol authentication error\n");
+    let says = format!("#!/bin/sh\ncat '{}' >&2; exit 1\n", program.path("nodes/sinfo-says").display());
+    std::fs::write(program.path("nodes/way/sinfo"), says).expect("ours");
+    assert_message(
+        &ask(&program, "slurm", &[]),
+        3,
+        &["`sinfo` failed: Munge encode failed: Failed to access", "hint: ", "`systemctl status munge`"],
     );
 }
 

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use envforge::model::lock::{Lock, UserAdditions};
+
 use crate::assert_message;
-use crate::fake_nodes::FakeNodes;
+use crate::fake_nodes::{FakeNodes, IMAGE};
 use crate::fleet::{ask, ask_about, assert_rows, json, rows, scene};
 use crate::program::Program;
+use crate::verify::{SPEC, lock};
 
 /// A file that begins as a squashfs does; returns its path.
 fn squashfs(program: &Program) -> String {
@@ -134,7 +137,9 @@ fn assert_nothing_left(program: &Program, nodes: &FakeNodes) {
 /// A step inside of the job: nothing of the step around it holds for it.
 #[test]
 fn pyxis_starts_a_squashfs_as_a_step_of_the_job() {
-    let (program, nodes) = scene();
+    let (mut program, nodes) = scene();
+    // What the environment of a batch job may have for envforge and cosign is not for the image.
+    program.set("COSIGN_REPOSITORY", "box.test/signatures");
     nodes.idle(2, "");
     nodes.ordinary_user();
     nodes.write("pyxis", "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n");
@@ -160,6 +165,7 @@ fn pyxis_starts_a_squashfs_as_a_step_of_the_job() {
     let has = |name: &str| environment.lines().any(|line| line.starts_with(name));
     assert!(has("SLURMD_NODENAME=") && has("NVIDIA_VISIBLE_DEVICES=all"), "{environment}");
     assert!(!has("SLURM_LABELIO") && !has("SLURM_STEP_GPUS") && !has("SLURM_JOB_ID"), "{environment}");
+    assert!(!has("ENVFORGE_") && !has("COSIGN_"), "{environment}");
     // A newer one gives the step a network of its own.
     nodes.write("pyxis", "      --container-image=PATH\n      --container-unshare=NAMESPACES\n");
     nodes.write("calls", "");
@@ -168,11 +174,101 @@ fn pyxis_starts_a_squashfs_as_a_step_of_the_job() {
     assert!(calls.contains(&step("node1", "--container-unshare=net ")), "{calls:#?}");
     assert_nothing_left(&program, &nodes);
 
-    // A SIF is no squashfs, and no image of a registry is given to it.
+    // A SIF is no squashfs, and an image of a registry goes to an engine first.
     let run = ask_about(&program, &sif(&program), "slurm:node1", &[]);
     assert!(run.stdout.contains("has none of: apptainer singularity"), "{}", run.stdout);
     let run = ask(&program, "slurm:node1", &["--json"]);
     assert_eq!(json(&run)["nodes"][0]["runtime"], "docker");
+}
+
+/// Nodes without an engine: enroot fetches the image by its digest, and starts it, or pyxis does.
+#[test]
+fn image_of_a_registry_is_started_by_enroot_and_by_pyxis() {
+    let (mut program, nodes) = scene();
+    program.set("ENVFORGE_WITH", "pyxis enroot");
+    nodes.idle(2, "");
+    nodes.runtime("node1", "enroot");
+    let calls = |tool: &str| -> Vec<String> {
+        nodes
+            .calls(tool)
+            .iter()
+            .map(|call| told(&program, call))
+            .filter(|call| call.starts_with("node1 "))
+            .collect()
+    };
+    let import =
+        format!("node1 enroot import --output WORK/image.sqsh docker://{}", IMAGE.replacen('/', "#", 1));
+    let report = json(&ask(&program, "slurm", &["--json"]));
+    let none = "node2: no-report watch the node, looking for a container runtime: error: ";
+    assert_rows(&rows(&report), &["node1: ok", none]);
+    assert_eq!(report["nodes"][1]["runtime"], "enroot", "{report}");
+    let of_enroot = calls("enroot");
+    assert_eq!(
+        of_enroot[..2],
+        [import.clone(), "node1 enroot create --name NAME -- WORK/image.sqsh".to_owned()]
+    );
+    assert!(
+        of_enroot[2].starts_with("node1 enroot start ")
+            && of_enroot[2].ends_with(&format!(" -- NAME {AGENT}"))
+    );
+    assert_eq!(of_enroot[3..], ["node1 enroot remove --force NAME"]);
+    assert_nothing_left(&program, &nodes);
+
+    nodes.write("pyxis", "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n");
+    nodes.write("calls", "");
+    let report = json(&ask(&program, "slurm:node1", &["--json"]));
+    assert_rows(&rows(&report), &["node1: ok"]);
+    assert_eq!(report["nodes"][0]["runtime"], "pyxis");
+    assert_eq!(calls("enroot"), [import]);
+    let steps = calls("srun");
+    assert!(steps.len() == 1 && steps[0].contains(" --container-image=WORK/image.sqsh "), "{steps:#?}");
+    assert_nothing_left(&program, &nodes);
+}
+
+/// In a project with a directory of its cluster no image is named: its file is the one that `export` writes there.
+#[test]
+fn project_of_a_cluster_is_asked_about_by_its_file() {
+    let (program, nodes) = scene();
+    nodes.idle(1, "");
+    nodes.runtime("node1", "apptainer");
+    let project = |table: &str| {
+        let text = format!("schema = 1\nname = \"p\"\nspec = \"{SPEC}\"\n[target]\nany = true\n{table}");
+        std::fs::write(program.path("envforge.toml"), text).expect("ours");
+    };
+    project("");
+    let verify = |more: &[&str]| {
+        program.run(&[&["verify", "--on", "slurm", "--level", "static", "--json"], more].concat())
+    };
+    assert_message(
+        &verify(&[]),
+        2,
+        &["--on requires one image by its digest, got none", "`[cluster] folder`"],
+    );
+    project("[cluster]\nruntime = \"apptainer\"\nfolder = \"images\"\n");
+    assert_message(&verify(&[]), 2, &["lock file not found", "envforge lock"]);
+    let added = UserAdditions { project: Some("p".to_owned()), ..UserAdditions::default() };
+    let lock = Lock { added, ..lock() };
+    std::fs::write(program.path("envforge.lock"), lock.to_toml()).expect("ours");
+    let name = format!("images/p-{}.sif", &lock.hash()[..12]);
+    let says: [&str; 3] = [
+        "image file of the project not found: ",
+        &name,
+        "hint: write it in the project: `envforge export sif`",
+    ];
+    assert_message(&verify(&[]), 2, &says);
+    assert!(nodes.read("calls").is_empty(), "{}", nodes.read("calls"));
+    std::fs::create_dir(program.path("images")).expect("ours");
+    std::fs::rename(sif(&program), program.path(&name)).expect("ours");
+    let run = verify(&[]);
+    let report = json(&run);
+    let file = program.path(&name).display().to_string();
+    assert_eq!(report["image"], format!("{file}@sha256:{}", sha256(&file)), "{}", run.stderr);
+    let calls = nodes.calls("apptainer");
+    assert!(calls.len() == 1 && calls[0].contains(&format!(" {file} /envforge/agent static ")), "{calls:#?}");
+    assert!(calls[0].contains(" --skip secrets"), "the lock is known: {calls:#?}");
+    let run = verify(&["--as-they-free", "reports"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(json(&run)["image"].as_str().is_some_and(|image| image.starts_with(&file)), "{}", run.stdout);
 }
 
 /// The file lies on the hosts alone, and root starts none.

@@ -28,9 +28,14 @@ fn scene() -> (Program, FakeNodes) {
 }
 
 fn start_cluster(program: &mut Program, count: u16, port: u16) -> SlurmNodes {
+    start_cluster_with(program, count, port, "")
+}
+
+/// The same with lines of the configuration.
+fn start_cluster_with(program: &mut Program, count: u16, port: u16, more: &str) -> SlurmNodes {
     let folder = program.path("slurm");
     std::fs::create_dir(&folder).expect("ours");
-    let cluster = SlurmNodes::start(&folder, count, port);
+    let cluster = SlurmNodes::start(&folder, count, port, more);
     program.set("SLURM_CONF", cluster.conf().display().to_string());
     cluster
 }
@@ -184,6 +189,63 @@ fn slurm_keeps_no_job_after_an_interrupt_and_names_what_it_could_not_ask() {
         states.contains("idle")
             || cluster.output("sinfo", &["-h", "-N", "-n", "node3", "-o", "%T"]).contains("idle")
     });
+}
+
+/// The example's `TaskProlog`: a node that does not admit its image ends the task with its words and takes the next job; it is not drained.
+#[test]
+#[ignore = "needs Slurm and root"]
+fn task_prolog_that_refuses_leaves_every_node_idle() {
+    let (mut program, nodes) = scene();
+    let write = |name: &str, text: &str| {
+        std::fs::write(program.path(name), text).expect("ours");
+        std::fs::set_permissions(program.path(name), std::fs::Permissions::from_mode(0o755)).expect("ours");
+        program.path(name).display().to_string()
+    };
+    let refuses = "#!/bin/sh\necho 'refused: no level is proven on NVIDIA H200'\nexit 1\n";
+    let (image, admits) = (write("admit", &format!("{IMAGE}\n")), write("admits", refuses));
+    let example = include_str!("../../examples/admit/task-prolog.sh");
+    let script = example
+        .replace("ADMIT=/etc/envforge/admit", &format!("ADMIT={image}"))
+        .replace("ENVFORGE=/usr/local/bin/envforge", &format!("ENVFORGE={admits}"));
+    assert!(script.contains(&image) && script.contains(&admits), "its first lines are fitted: {script}");
+    let prolog = write("task-prolog.sh", &script);
+    let cluster = start_cluster_with(&mut program, 2, 26_400, &format!("TaskProlog={prolog}\n"));
+    let states = || cluster.output("sinfo", &["-h", "-N", "-o", "%T"]);
+    let task = ["-N2", "--immediate=20", "--chdir=/", "sh", "-c", "echo it ran"];
+    let refused = cluster.output("srun", &task);
+    assert!(refused.contains("refused: no level is proven") && !refused.contains("it ran"), "{refused}");
+    wait_for("idle nodes after a refusal", || states() == "idle\nidle\n");
+
+    // What asks the nodes is a task, too: no report came, so nothing is known of them.
+    let args = ["verify", IMAGE, "--on", "slurm", "--json", "--deadline", "20"];
+    let run = Run::of(&as_user(&program, &args).output().expect("it starts"));
+    assert_eq!(run.code, 3, "{}{}", run.stdout, run.stderr);
+    for node in ["node1", "node2"] {
+        assert_node(&json(&run), node, "not-run", "");
+    }
+    assert!(nodes.calls("docker").is_empty(), "{}", nodes.read("calls"));
+    wait_for("idle nodes after all refusals", || states() == "idle\nidle\n");
+
+    std::fs::write(program.path("admits"), "#!/bin/sh\nexit 0\n").expect("ours");
+    let admitted = cluster.output("srun", &task);
+    assert_eq!(admitted.matches("it ran").count(), 2, "{admitted}");
+    wait_for("idle nodes after a job", || states() == "idle\nidle\n");
+    let run = Run::of(&as_user(&program, &args).output().expect("it starts"));
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+}
+
+/// Munge does not answer: no node is asked, and the line that says so is shown.
+#[test]
+#[ignore = "needs Slurm and root"]
+fn slurm_without_munge_is_exit_3_with_the_line_that_names_it() {
+    let (mut program, _nodes) = scene();
+    let mut cluster = start_cluster(&mut program, 1, 26_500);
+    cluster.end_munge();
+    let run = Run::of(&as_user(&program, &["verify", IMAGE, "--on", "slurm"]).output().expect("it starts"));
+    assert_eq!(run.code, 3, "{}{}", run.stdout, run.stderr);
+    for text in ["`sinfo` failed: Munge encode failed: ", "`systemctl status munge`"] {
+        assert!(run.stderr.contains(text), "`{text}` is missing: {}", run.stderr);
+    }
 }
 
 /// Four ssh servers.

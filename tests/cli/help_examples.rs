@@ -130,13 +130,14 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("apptainer run --nv ./torch.sif python train.py", Needs(OtherProgram)),
     ("skopeo copy oci-archive:./torch.tar docker://registry.example.com/team/torch:2.8", Needs(OtherProgram)),
     ("envforge export compose ./compose", Prints("/work/./compose")),
+    ("envforge export compose ./compose --build", Prints("/work/./compose")),
     (
         "envforge export compose ./compose --image reg.example.com/vision@sha256:HASH",
         Prints("/work/./compose"),
     ),
     ("envforge export dockerfile ./image", Prints("/work/./image")),
     ("DOCKER_BUILDKIT=1 docker build -t torch ./image", Needs(OtherProgram)),
-    ("docker compose -f ./compose/compose.yaml up --build", Needs(OtherProgram)),
+    ("docker compose -f ./compose/compose.yaml run --rm dev", Needs(OtherProgram)),
     ("envforge export devcontainer .devcontainer", Prints("/work/.devcontainer")),
     ("envforge export devcontainer pytorch-cuda:2.8-cu128 .devcontainer", Prints("/work/.devcontainer")),
     ("envforge export apptainer ./sif", Prints("/work/./sif")),
@@ -179,6 +180,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge inspect pytorch-cuda:2.8 --sbom > image.spdx.json", Prints("demo-two")),
     ("envforge inspect ./envforge.lock --sbom", Prints("SPDX-2.3")),
     ("envforge diff pytorch-cuda:2.7-cu118 pytorch-cuda:2.8-cu128", Needs(Containers)),
+    ("envforge diff envforge.lock -E train", Prints("demo-two")),
     ("envforge diff old.lock", Prints("demo-two")),
     ("envforge diff old.lock envforge.lock", Prints("demo-two")),
     ("envforge size", Prints("base")),
@@ -250,6 +252,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge verify", Prints("passed: ")),
     ("envforge verify pytorch-cuda:2.8-cu128 --level quick", Prints("passed: ")),
     ("envforge verify pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", Needs(Containers)),
+    ("envforge verify IMAGE --gpu sm_120", Prints("passed: ")),
     ("envforge verify IMAGE IMAGE --json --junit report.xml", Prints("\"verdict\"")),
     ("envforge verify IMAGE --html report.html", Prints("passed: ")),
     ("envforge verify box:5000/team/torch:2.8-unverified --push", Needs(Containers)),
@@ -267,6 +270,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge evidence reg.example.com/torch:2.8 --html evidence.html", Needs(Registry)),
     ("envforge evidence admit reg.example.com/torch:2.8 --here --key cosign.pub", Needs(Registry)),
     ("envforge evidence admit IMAGE --here --key cosign.pub", Needs(Registry)),
+    ("envforge evidence admit IMAGE --here --driver exact --key cosign.pub", Needs(Registry)),
     (
         "envforge evidence admit IMAGE --gpu \"NVIDIA H200\" --driver 580 --level full --key cosign.pub",
         Needs(Registry),
@@ -353,6 +357,7 @@ pub(crate) fn run_with(example: &str, first: &str) -> Run {
         line if line.contains("remove --dry-run") => {
             "sed -i \"s/^.target.$/[packages]\\npython = ['einops']\\n&/\" envforge.toml"
         }
+        line if line.contains("envforge diff envforge.lock -E train") => "cp old.lock envforge.train.lock",
         line if line.contains("envforge init") => "rm envforge.toml envforge.lock",
         line if line.contains("matrix.tar --sha256") => "tar -C compat -cf matrix.tar .",
         line if line.contains("./vendor --") => "envforge vendor ./vendor",

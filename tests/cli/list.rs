@@ -18,6 +18,32 @@ fn list_output_is_readable() {
 }
 
 #[test]
+fn list_without_a_name_has_a_line_for_each_product() {
+    let specs = |args: &[&str]| -> Vec<String> {
+        let run = envforge(&[&["list"], args].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let lines = run.stdout.lines().skip(1).take_while(|line| !line.is_empty());
+        lines.map(|line| line.split(' ').next().expect("a spec").to_owned()).collect()
+    };
+    let products = |specs: &[String]| -> Vec<String> {
+        let mut names: Vec<_> =
+            specs.iter().filter_map(|spec| spec.split(':').next()).map(str::to_owned).collect();
+        names.dedup();
+        names
+    };
+    let (folded, all) = (specs(&[]), specs(&["--all"]));
+    assert_eq!(products(&folded), products(&all));
+    assert_eq!(folded.len(), products(&all).len(), "{folded:?}");
+    assert!(all.len() > 10 * folded.len() && folded.len() > 10);
+    for filter in [&["pytorch-cuda"][..], &["--framework", "pytorch"]] {
+        let versions = specs(filter);
+        assert!(versions.len() > 10 && products(&versions) == ["pytorch-cuda"], "{versions:?}");
+    }
+    let json: Value = serde_json::from_str(&envforge(&["list", "--json"]).stdout).expect("JSON");
+    assert!(json["entries"].as_array().is_some_and(|entries| entries.len() > 10 * folded.len()));
+}
+
+#[test]
 fn lists_fit_80_columns() {
     for args in [vec![], vec!["pytorch-cuda", "--all"], vec!["--gpu", "sm_61"], vec!["--for-this-machine"]] {
         let run = envforge(&[&["list"], args.as_slice()].concat());

@@ -21,6 +21,8 @@ mod index;
 #[expect(dead_code, reason = "tests of the library use more of it")]
 #[path = "../support/made_wheel.rs"]
 mod made_wheel;
+#[path = "../support/manifest.rs"]
+mod manifest;
 #[path = "../support/matrix.rs"]
 mod matrix;
 #[path = "../support/memory_registry.rs"]

@@ -136,6 +136,22 @@ fn json_has_a_row_for_every_line() {
 }
 
 #[test]
+fn table_of_a_long_file_fits_a_screen() {
+    let program = program().with("ENVFORGE_GPU", "sm_90");
+    let line = |at: i32| format!("some-package-{at}==1.{at}\n-e ./part-{at}\n");
+    let packages = (0..5000).map(line).collect::<Vec<_>>().concat();
+    std::fs::write(program.path("requirements.txt"), format!("torch==2.8.0\n{packages}")).expect("written");
+    let run = program.run(&["init"]);
+    let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(run.code == 0 && run.stderr.len() < 10_000, "{} {}", run.code, run.stderr.len());
+    assert!(said.contains("and 4940 more: `envforge init --json` has all"), "{said}");
+    assert!(said.contains("and 4980 more: `envforge init --json` has all"), "{said}");
+    let run = program.run(&["init", "--force", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(report["rows"].as_array().map(Vec::len), Some(10_001));
+}
+
+#[test]
 fn one_file_or_folder_is_read_alone() {
     let program = program().with("ENVFORGE_GPU", "sm_90");
     std::fs::create_dir(program.path("old")).expect("a folder");

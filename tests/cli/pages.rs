@@ -320,7 +320,14 @@ fn size_by_gpu_lists_the_code_of_every_library() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     let page = read(scene.program.path("size.html"));
     assert_page(&page);
-    for part in ["sm_120", "libcublasLt.so.12", "unknown bytes at 0x10", "compute_90: 9 MB, 0.9 %"] {
+    for part in [
+        "sm_120",
+        "libcublasLt.so.12",
+        "unknown bytes at 0x10",
+        "compute_90: 9 MB, 0.9 %",
+        "<span class=\"c0\"></span>machine code</li>",
+        "<span class=\"c1\"></span>PTX</li>",
+    ] {
         assert!(page.contains(part), "`{part}` is missing");
     }
 }

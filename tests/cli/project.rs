@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::program::{Program, Run};
+use crate::wheels::WheelSpec;
 use crate::{assert_message, program, transcript};
 
 /// A program in a folder with these files.
@@ -310,6 +311,98 @@ fn lock_check_needs_no_engine_or_network() {
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!((run.code, &report["fits"]), (1, &Value::Bool(false)));
     assert_eq!(report["differences"].as_array().expect("a list").len(), 3);
+}
+
+const OWN_BASE: &str =
+    "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\nbase = 'myteam/base:1'\n";
+
+/// The lock of a project with a base of its own, as it was found in an image of that suite.
+fn write_lock_of_own_base(program: &Program, suite: &str) {
+    write_lock(program, |lock| {
+        "myteam/base:1".clone_into(&mut lock.base.name);
+        suite.clone_into(&mut lock.base.suite);
+        (lock.stack.base, lock.stack.suite) = (lock.base.name.clone(), lock.base.suite.clone());
+    });
+}
+
+#[test]
+fn lock_of_an_own_base_is_checked_without_an_engine() {
+    let program = project(&[("envforge.toml", OWN_BASE)]).with("DOCKER_HOST", "unix:///nonexistent.sock");
+    assert_message(&program.run(&["lock", "--check"]), 1, &["envforge.lock` not found"]);
+    // A suite that the matrix does not know is a base like another.
+    for suite in ["bookworm", "trixie", "sid"] {
+        write_lock_of_own_base(&program, suite);
+        let run = program.run(&["lock", "--check"]);
+        assert_eq!(run.code, 0, "{suite}: {}", run.stderr);
+        let run = program.run(&[]);
+        assert!(run.stdout.contains("lock file  up to date"), "{suite}: {}", run.stdout);
+    }
+    let older = OWN_BASE.replace("2.8-cu128", "2.7-cu128");
+    std::fs::write(program.path("envforge.toml"), older).expect("ours");
+    assert_message(&program.run(&["lock", "--check"]), 1, &["locked `2.8.0`, requested `2.7.1`"]);
+    // Of another base nothing but its name is known.
+    std::fs::write(program.path("envforge.toml"), OWN_BASE).expect("ours");
+    write_lock(&program, |_| {});
+    let run = program.run(&["lock", "--check", "--json"]);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let only = serde_json::json!([{"what": "base", "locked": "debian:12", "wanted": "myteam/base:1"}]);
+    assert_eq!((run.code, &report["differences"]), (1, &only));
+    assert!(program.run(&[]).stdout.contains("lock file  out of date"));
+}
+
+#[test]
+fn plan_on_an_own_base_is_unknown_before_lock() {
+    const WARNING: &str = "base `myteam/base:1` is not known before `envforge lock` reads it";
+    let program = project(&[("envforge.toml", OWN_BASE)]).with("DOCKER_HOST", "unix:///nonexistent.sock");
+    let run = program.run(&["plan", "--json"]);
+    assert_message(&run, 0, &[WARNING]);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((&report["verdict"], &report["base"]["name"]), (&"unknown".into(), &"myteam/base:1".into()));
+    assert!(report["warnings"][0].as_str().is_some_and(|text| text.starts_with(WARNING)), "{report}");
+    // It may have a Python of no suite, and what no base can help is refused.
+    let run =
+        program.run(&["plan", "pytorch-cuda:2.15-py3.15", "--base", "myteam/base:1", "--target", "any"]);
+    assert_message(&run, 0, &[WARNING]);
+    let run = program.run(&["plan", "pytorch-cuda:2.9-cu118", "--base", "myteam/base:1", "--target", "any"]);
+    assert_message(&run, 1, &["variant-unpublished"]);
+    assert!(!run.stderr.contains("unknown base"), "{}", run.stderr);
+    // The lock file knows it.
+    write_lock_of_own_base(&program, "bookworm");
+    let run = program.run(&["plan", "--json"]);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((run.code, &report["verdict"]), (0, &"ok".into()));
+    assert!(!run.stderr.contains("is not known"), "{}", run.stderr);
+    // Another base is not that one.
+    let run = program.run(&["plan", "--base", "myteam/base:2"]);
+    assert_message(&run, 0, &["base `myteam/base:2` is not known"]);
+}
+
+#[test]
+fn companion_and_wheel_need_the_glibc_of_an_own_base() {
+    let text = OWN_BASE.replace("2.8-cu128", "2.7.1-cu128");
+    let text = format!("{text}[packages]\npython = ['flash-attn==2.8.3']\n");
+    let program = project(&[("envforge.toml", &text)]).with("DOCKER_HOST", "unix:///nonexistent.sock");
+    let planned = |suite: &str| {
+        write_lock_of_own_base(&program, suite);
+        let run = program.run(&["plan"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stdout.contains("needs glibc 2.32, the base has 2.31")
+    };
+    assert!(planned("bullseye") && !planned("bookworm"));
+    let checked = |tag: &str| {
+        let wheel = WheelSpec::new("torch", "2.8.0+cu118").tag(tag).build();
+        std::fs::write(program.path(&wheel.file), &wheel.bytes).expect("ours");
+        let base = ["--base", "myteam/base:1", "--lockfile", "envforge.lock"];
+        let args = ["lock", "--check", "pytorch-cuda:2.8-cu118", "--wheel", &wheel.file];
+        let run = program.run(&[&args[..], &base].concat());
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        run.stderr
+    };
+    assert!(
+        checked("cp311-cp311-manylinux_2_39_x86_64").contains("needs glibc 2.39; myteam/base:1 has 2.36")
+    );
+    let fits = checked("cp311-cp311-manylinux_2_36_x86_64");
+    assert!(fits.contains("CUDA variant: locked `cu128`") && !fits.contains("glibc"), "{fits}");
 }
 
 #[test]

@@ -107,6 +107,28 @@ fn write_appends_drafts_of_new_releases_only() {
     assert_eq!(std::fs::read_to_string(&file).expect("read"), text, "nothing is written twice");
 }
 
+#[test]
+fn index_that_goes_down_in_between_leaves_no_drafts() {
+    let wheel = |package: &str, version: &str| {
+        WheelSpec::new(package, version).tag("cp311-cp311-manylinux2014_x86_64").build()
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("cupy.toml");
+    let path = folder.path().to_str().expect("UTF-8").to_owned();
+    let before = "schema = 1\nchecked = \"2026-11-20\"\n";
+    std::fs::write(&file, before).expect("written");
+    let index = Index::local(vec![wheel("cupy-cuda117", "10.6.0"), wheel("cupy-cuda117", "99.0.0")]);
+    // A package that is asked about later.
+    index.fail("/simple/cupy-cuda13x/", Fault::Status(500));
+    let run = against(&index, &["cupy", "--write", &path]);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert_eq!(std::fs::read_to_string(&file).expect("read"), before);
+    index.heal();
+    let run = against(&index, &["cupy", "--write", &path]);
+    assert!(run.stderr.contains("1 drafts for review in"), "{}{}", run.stdout, run.stderr);
+    assert!(std::fs::read_to_string(&file).expect("read").contains("99.0.0"));
+}
+
 /// The page of an index in its JSON form, with that upload day for each file.
 fn uploads(files: &[(&str, &str)]) -> Vec<u8> {
     let file = |(name, day): &(&str, &str)| serde_json::json!({ "filename": name, "url": name, "hashes": {}, "upload-time": format!("{day}T10:00:00Z") });

@@ -1,7 +1,10 @@
 //! `--cuda` and `--python`: they restrict a spec wherever one is taken, and never change what it says.
 
+use envforge::model::lock::Lock;
 use serde_json::Value;
 
+use crate::vendor::lock_and_index;
+use crate::verify::{H200, SPEC, Scene, cdi, lock, report};
 use crate::{assert_message, envforge, program};
 
 fn name(args: &[&str]) -> Value {
@@ -46,6 +49,65 @@ fn contradiction_is_an_error_of_the_call_with_both_values() {
         assert!(!agrees.stderr.contains("contradicts"), "{}", agrees.stderr);
     }
     assert!(!program.path("out").exists());
+}
+
+/// A spec names an image or a lock there; whatever else is named has its own CUDA and Python.
+#[test]
+fn names_of_images_and_locks_are_restricted_as_specs() {
+    let lock = lock();
+    let scene = Scene::new(cdi(report(&lock, H200, true)), &lock);
+    std::fs::write(scene.program.path("old.lock"), lock.to_toml()).expect("ours");
+    let verbs: [(&[&str], &[&str]); 6] = [
+        (&["verify"], &[]),
+        (&["push"], &["127.0.0.1:9/team/torch:1"]),
+        (&["inspect"], &[]),
+        (&["size"], &[]),
+        (&["diff"], &["old.lock"]),
+        (&["why", "torch"], &[]),
+    ];
+    for (verb, rest) in verbs {
+        let run = |name: &str, options: &[&str]| scene.program.run(&[verb, &[name], rest, options].concat());
+        let says = ["--python 3.12 contradicts `py3.11` of spec `pytorch-cuda:2.8-cu128-py3.11`"];
+        assert_message(&run("pytorch-cuda:2.8-cu128-py3.11", &["--python", "3.12"]), 2, &says);
+        // The image of a spec is that of the whole one.
+        let other = run("pytorch-cuda:2.8", &["--cuda", "12.6"]);
+        assert!(other.code != 0 && !other.stderr.contains("contradicts"), "{verb:?}: {}", other.stderr);
+        if verb != ["why", "torch"] {
+            assert!((other.stdout + &other.stderr).contains("cu126"), "{verb:?}");
+        }
+        if verb != ["diff"] {
+            let says = ["--cuda requires a spec", "omit --cuda, or name a spec"];
+            assert_message(&run("old.lock", &["--cuda", "12.8"]), 2, &says);
+        }
+    }
+    for verb in ["inspect", "size", "verify"] {
+        let run = scene.program.run(&[verb, "pytorch-cuda:2.8", "--cuda", "12.8", "--python", "3.11"]);
+        assert_eq!(run.code, 0, "{verb}: {}", run.stderr);
+    }
+}
+
+/// The second side of a comparison is the project, in one of its environments.
+#[test]
+fn diff_compares_with_an_environment_of_the_project() {
+    let (lock, _index) = lock_and_index();
+    let scene = Scene::new(cdi(report(&lock, H200, true)), &lock);
+    let program = &scene.program;
+    let text = format!("schema = 1\nname = 'p'\nspec = '{SPEC}'\n[environments.train]\nspec = '{SPEC}'\n");
+    std::fs::write(program.path("envforge.toml"), text).expect("ours");
+    let other = Lock { wheels: lock.wheels[..1].to_vec(), ..lock.clone() };
+    std::fs::write(program.path("envforge.lock"), lock.to_toml()).expect("ours");
+    std::fs::write(program.path("envforge.train.lock"), other.to_toml()).expect("ours");
+    let diff = |args: &[&str]| program.run(&[&["diff", "--json"], args].concat());
+    let changes = |args: &[&str]| -> Value {
+        let run = diff(args);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+        serde_json::from_str::<Value>(&run.stdout).expect("JSON")["changes"].clone()
+    };
+    assert_eq!(changes(&["envforge.lock"]), serde_json::json!([]));
+    assert_ne!(changes(&["envforge.lock", "-E", "train"]), serde_json::json!([]));
+    assert_eq!(changes(&["envforge.train.lock", "-E", "train", "--project", "."]), serde_json::json!([]));
+    let both = diff(&["envforge.lock", "envforge.train.lock", "-E", "train"]);
+    assert_message(&both, 2, &["`--environment` cannot be combined with a spec: `envforge.train.lock`"]);
 }
 
 #[test]

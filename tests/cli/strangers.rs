@@ -103,3 +103,14 @@ fn engine_is_asked_for_containers_and_given_archives_at_known_places() {
     assert_eq!(with("daemon.load("), LOADING);
     assert_eq!(with("\"/images/load\""), ["src/engine/transport/messages.rs"]);
 }
+
+/// A program that is started elsewhere inherits the key that signs and the login of the registry.
+#[test]
+fn programs_are_started_at_one_place() {
+    assert_eq!(with("Command::new("), ["src/host/child_process.rs"]);
+    for text in ["process::Command as", "CommandExt", "posix_spawn", "execve("] {
+        assert_eq!(with(text), Vec::<String>::new(), "{text}");
+    }
+    let programs: usize = sources().values().map(|code| code.matches("child(").count()).sum();
+    assert!(programs >= 12, "{programs} are seen: the search finds them");
+}

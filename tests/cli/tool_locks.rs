@@ -95,6 +95,7 @@ fn locks_that_cannot_be_used_are_refused_before_the_engine_is_asked() {
         (&["--extra", "old"], &["--from <FILE>"]),
         (&["--from", "uv.lock", "--locked"], &["cannot be used with"]),
         (&["--from", "uv.lock", "--check"], &["cannot be used with"]),
+        (&["--refresh", "--check"], &["cannot be used with"]),
     ] {
         let run = program.run(&[&["lock"], args].concat());
         assert_message(&run, 2, says);

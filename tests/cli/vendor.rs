@@ -376,6 +376,26 @@ fn directory_gets_no_lock_if_its_layers_cannot_be_made() {
     assert_message(&scene.run(&["vendor", "vendor", "--layers", "--check"]), 2, &says);
 }
 
+/// What resolves packages is an image of its own: an offline machine can neither make nor pull it.
+#[test]
+fn build_from_a_directory_asks_for_no_resolver() {
+    let says = "in which packages are resolved";
+    assert!(include_str!("../../src/workflow/resolver_image.rs").contains(says), "it is said as here");
+    let scene = Scene::filled();
+    let run = scene.run(&["build", "--offline", "vendor"]);
+    // This engine builds nothing: everything before that was there.
+    assert_message(&run, 3, &["error:"]);
+    assert!(!run.stderr.contains(says), "{}", run.stderr);
+    assert!(!scene.requests.contain("/images/create"), "nothing is pulled or imported");
+    let volumes = |body: &Value| body["HostConfig"]["Binds"].to_string();
+    for container in scene.requests.created(|_| true) {
+        assert!(!volumes(&container).contains("envforge-"), "{container}");
+    }
+    let records = std::fs::read_dir(scene.program.path("state/base")).into_iter().flatten().flatten();
+    let names: Vec<_> = records.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!names.iter().any(|name| name.starts_with("resolver-")), "{names:?}");
+}
+
 #[test]
 fn directory_without_a_lock_is_rejected() {
     let scene = Scene::new();

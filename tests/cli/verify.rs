@@ -395,6 +395,8 @@ fn recorded_speeds_are_sent_to_the_agent_next_time() {
 fn invalid_gpus_and_second_lock_are_usage_errors() {
     let run = program().run(&["verify", "a", "--gpus", "first"]);
     assert_message(&run, 2, &["invalid value `first` for `--gpus`", "nvidia-smi -L"]);
+    assert_message(&program().run(&["verify", "a", "--gpu", "nonsense"]), 2, &["nonsense"]);
+    assert_eq!(program().run(&["verify", "a", "--gpu", "sm_120", "--gpus", "0"]).code, 2);
     let run = program().run(&["verify", "a", "b", "--lock", "x.lock"]);
     assert_message(&run, 2, &["--lock"]);
 }

@@ -1,13 +1,14 @@
 //! The assembled builder: the same digest each time, and no code of a wheel runs. `project` compares it with the Dockerfile's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::engine::docker;
+use crate::made_wheel::MadeWheel;
 use crate::mirrors::run_at;
 use crate::program::Run;
 use crate::scene::{SPEC, Scene, TAG, files_below, shared_cache};
-use crate::wheels::WheelSpec;
+use crate::wheels::{Wheel, WheelSpec};
 
 const BUILD: [&str; 4] = ["build", SPEC, "--locked", "--json"];
 
@@ -199,5 +200,53 @@ fn build_says_which_wheels_install_one_path_once_they_are_here() {
     let lock = built(&scene, &[&["lock", SPEC, "--json"], added.as_slice()].concat());
     assert_eq!(told(&lock), [text]);
     docker(&["rmi", report["tags"][0].as_str().expect("a tag")]);
+    scene.assert_nothing_left();
+}
+
+/// A wheel for this processor with a library that names others and uses nothing of them.
+fn wheel_that_needs(folder: &Path, sonames: &[&str]) -> Wheel {
+    std::fs::create_dir_all(folder).expect("ours");
+    std::fs::write(folder.join("a.c"), "int given(void) { return 1; }").expect("ours");
+    let compile = |out: &str, flags: &[&str]| {
+        let words = ["-shared", "-fPIC", "-nostdlib", "-o", out, "a.c"];
+        let status = Command::new("cc").current_dir(folder).args(words).args(flags).status();
+        assert!(status.expect("a C compiler").success());
+    };
+    for soname in sonames {
+        compile(soname, &[&format!("-Wl,-soname,{soname}")]);
+    }
+    compile("_C.so", &[["-Wl,--no-as-needed"].as_slice(), sonames].concat());
+    let library = std::fs::read(folder.join("_C.so")).expect("compiled");
+    Wheel {
+        project: "odd".to_owned(),
+        file: format!("odd-1.0-py3-none-manylinux_2_28_{}.whl", std::env::consts::ARCH),
+        bytes: MadeWheel::new("odd").file("odd/_C.so", &library).build(),
+        metadata: "Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n".to_owned(),
+    }
+}
+
+/// The check of the image judges by the same rule.
+#[test]
+#[ignore = "needs docker"]
+fn build_names_missing_libraries_before_it_makes_a_layer() {
+    let scene = Scene::locked();
+    let wheel = wheel_that_needs(&scene.program.path("odd"), &["libGL.so.1", "libodd.so.2", "libz.so.1"]);
+    scene.index.publish(vec![wheel]);
+    let address = format!("{}/own", scene.index.url());
+    let scene = scene.set("ENVFORGE_INDEX_OWN", address);
+    let added = ["--with", "{ name = \"odd\", index = \"own\" }"];
+    let lock = scene.succeed(&[&["lock", SPEC], added.as_slice()].concat());
+    assert!(!lock.stderr.contains("libodd"), "{}", lock.stderr);
+
+    let build = scene.program.run(&[&["build", SPEC, "--locked", "--json"], added.as_slice()].concat());
+    assert_eq!(build.code, 1, "{}", build.stderr);
+    let text = "`odd 1.0` needs libraries that the image lacks: libGL.so.1, libodd.so.2 (apt: libgl1)";
+    assert!(build.stderr.contains(text), "{}", build.stderr);
+    assert!(build.stderr.contains("to add these libraries: `--apt libgl1`"), "{}", build.stderr);
+    let report: serde_json::Value = serde_json::from_str(&build.stdout).expect("JSON");
+    let all = report["misfits"].as_array().expect("a list");
+    let missing = all.iter().find(|misfit| misfit["kind"] == "system-library").expect("one");
+    assert_eq!(missing["libraries"], serde_json::json!(["libGL.so.1", "libodd.so.2"]));
+    docker(&["rmi", report["image"].as_str().expect("an image")]);
     scene.assert_nothing_left();
 }

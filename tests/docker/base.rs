@@ -89,6 +89,7 @@ fn request<'a>(name: &str, suite: &str, locked: Option<&'a LockedBase>) -> BaseR
         machine: Machine::X86_64,
         mirrors,
         locked,
+        recent: None,
         upgrade: false,
         accept_expired: false,
         accept_older: false,

@@ -81,6 +81,7 @@ impl Fixture {
             config: Box::new(move |ids| plain_config(machine, ids)),
             scratch_tag: tag.to_owned(),
             title: "layers of a test".to_owned(),
+            expected: None,
         };
         let give = async {
             for (number, layer) in layers.into_iter().enumerate() {

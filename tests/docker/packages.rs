@@ -97,6 +97,7 @@ impl Fixture {
             machine: Machine::X86_64,
             mirrors: mirrors(),
             locked: None,
+            recent: None,
             upgrade: false,
             accept_expired: false,
             accept_older: false,

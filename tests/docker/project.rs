@@ -370,10 +370,21 @@ fn compose_reads_an_exported_project() {
     let folder = project.scene.program.path("out");
     assert!(folder.join("image/Dockerfile").is_file() && folder.join("README.md").is_file());
     let mut compose = std::process::Command::new("docker-compose");
-    let read = compose.args(["config"]).current_dir(&folder).output().expect("docker-compose is installed");
+    let call = compose.args(["--profile", "jupyter", "config"]).current_dir(&folder);
+    let read = call.output().expect("docker-compose is installed");
     let said = String::from_utf8_lossy(&read.stdout).into_owned() + &String::from_utf8_lossy(&read.stderr);
     assert!(read.status.success(), "{said}");
-    for part in ["envforge/small:", "127.0.0.1:6006:6006", "127.0.0.1:8888:8888", "mem_limit: 4g", "nvidia"] {
+    for part in [
+        "envforge/small:",
+        "127.0.0.1:6006:6006",
+        "127.0.0.1:8888:8888",
+        "mem_limit: 4g",
+        "nvidia",
+        "1000:1000",
+        ":/home/dev",
+        "no-new-privileges",
+        "jupyter:",
+    ] {
         assert!(said.contains(part), "`{part}` is missing in: {said}");
     }
 }

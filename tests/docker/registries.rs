@@ -363,6 +363,10 @@ fn vendored_registry_base_is_built_on_offline() {
     let scene = scene.with_empty_cache();
     let run = scene.succeed(&["build", SPEC, "--offline", "vendor", "--no-cache"]);
     assert!(run.stderr.contains("loading the base debian:12 from"), "{}", run.stderr);
+    // Nor the image that resolves, whose record went with the cache.
+    assert!(!run.stderr.contains("in which packages are resolved"), "{}", run.stderr);
+    let records = files_below(&scene.program.path("state/base"));
+    assert!(!records.iter().any(|file| file.to_string_lossy().contains("resolver-")), "{records:?}");
     assert_eq!(scene.succeed(&["lock", "--digest", SPEC]).stdout, content, "the same content");
 
     // One byte of the base changed.

@@ -162,6 +162,26 @@ fn volume_of_earlier_releases_goes_unless_it_is_in_use() {
     assert!(!has());
 }
 
+/// The signed index takes a new lock seconds: it is read once a day.
+#[test]
+#[ignore = "needs docker"]
+fn new_lock_starts_from_the_base_of_today_and_refresh_changes_no_lock() {
+    const READS: &str = "read the signed package index";
+    let scene = Scene::new();
+    let lock = |file: &str, more: &str| {
+        let args = ["lock", SPEC, "--base-provider", "bootstrap", "--lockfile", file, more];
+        scene.succeed(&args).stderr
+    };
+    let text = |file: &str| std::fs::read_to_string(scene.program.path(file)).expect("the lock");
+    assert!(lock("first.lock", "--upgrade").contains(READS));
+    let second = lock("second.lock", "--yes");
+    assert!(second.contains("base of 20") && !second.contains(READS), "{second}");
+    assert_eq!(base_of_lock(&text("first.lock")), base_of_lock(&text("second.lock")));
+    let before = text("first.lock");
+    assert!(lock("first.lock", "--refresh").contains("in which packages are resolved"));
+    assert_eq!(text("first.lock"), before);
+}
+
 impl Fixture {
     /// What a shell script prints in a container of the base, with the sources of the settings.
     async fn in_base(&self, script: &str, files: &[(&str, Vec<u8>)]) -> String {

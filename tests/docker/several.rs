@@ -1,4 +1,4 @@
-//! Several builds: of one call, with a table at the end, and of two processes that need the same large layer.
+//! Several builds: of one call, with a table at the end, of two processes that need the same large layer, and of one image twice.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 
@@ -57,6 +57,37 @@ fn run_after_a_kill_keeps_the_finished_image_and_builds_the_other() {
     let words: Vec<_> = run.stdout.lines().filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(words, ["present", "built"], "{}", run.stdout);
     assert!(scene.added().tags.contains(OTHER_TAG));
+    scene.assert_only_tags_added();
+}
+
+#[test]
+#[ignore = "needs docker"]
+fn image_is_checked_once_until_something_that_counts_changes() {
+    let scene = Scene::new();
+    let checks = |scene: &Scene, more: &[&str]| {
+        let words = [&["build", SPEC, "--progress", "json"], more].concat();
+        let run = scene.succeed(&words);
+        let ran = run.stderr.contains("\"text\":\"check ");
+        let stood = run.stderr.contains("checked before under the same conditions: level static, ");
+        assert_ne!(ran, stood, "{}", run.stderr);
+        ran
+    };
+    assert!(checks(&scene, &[]), "the first time");
+    assert!(!checks(&scene, &[]), "nothing changed");
+    // The content digest is computed once, too.
+    assert!(!checks(&scene, &["--locked"]), "a lock that fits");
+    let locked = scene.succeed(&["build", SPEC, "--locked", "--progress", "json"]);
+    assert!(!locked.stderr.contains("content digest"), "{}", locked.stderr);
+    assert!(checks(&scene, &["--recheck"]), "as requested");
+    assert!(!checks(&scene, &["--tag", "checked-before:1"]), "another tag");
+    docker(&["rmi", "checked-before:1"]);
+    let json = scene.succeed(&["build", SPEC, "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!((&report["present"], &report["stands"]), (&true.into(), &true.into()), "{report}");
+    // A secret that this machine has now must be in no file.
+    let scene = scene.set("ENVFORGE_INDEX_INTERNAL", "https://user:a-new-password@127.0.0.1:9/simple");
+    assert!(checks(&scene, &[]), "a credential more");
+    assert!(!checks(&scene, &[]), "the same credentials");
     scene.assert_only_tags_added();
 }
 

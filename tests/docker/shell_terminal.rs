@@ -80,6 +80,13 @@ fn shell_passes_pipes_signals_and_exit_codes() {
     let run = shells.run(&["shell", TAG, "--", "sh", "-c", "echo out; echo err >&2"]);
     assert_eq!(run.stdout, "out\n", "stdout is the program's alone");
     assert!(run.stderr.ends_with("err\n"), "{}", run.stderr);
+    let error = "RuntimeError: CUDA error: no kernel image is available for execution on the device";
+    for (code, is_explained) in [(3, true), (0, false)] {
+        let script = format!("echo '{error}' >&2; exit {code}");
+        let run = shells.run(&["shell", TAG, "--", "sh", "-c", &script]);
+        assert_eq!((run.code, run.stdout.as_str()), (code, ""));
+        assert_eq!(run.stderr.contains("no-code-for-gpu: "), is_explained, "{}", run.stderr);
+    }
     assert_eq!(shells.run(&["shell", TAG, "--", "/no/such/program"]).code, 127);
     assert_eq!(shells.run(&["shell", "no-such-image-anywhere:1", "--", "true"]).code, 125);
 

@@ -1,5 +1,7 @@
 //! `verify` on real images: one of ours, one that was broken on purpose, one that envforge did not build.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use crate::changed_image::ChangedImage;
@@ -82,6 +84,51 @@ fn foreign_image_runs_in_the_sandbox() {
     let run = scene.program.run(&["verify", &old.0]);
     assert_eq!(run.code, 3);
     assert_message(&run.stderr, &["musl found", "glibc 2."]);
+}
+
+/// Compiles a library from that text, linked with what the options name.
+fn library(out: &Path, source: &str, options: &[&str]) {
+    std::fs::create_dir_all(out.parent().expect("a folder")).expect("made");
+    let text = out.with_extension("c");
+    std::fs::write(&text, source).expect("written");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-nostdlib", "-o"]).args([out, &text]).args(options);
+    assert!(cc.status().expect("a C compiler").success(), "{}", out.display());
+}
+
+/// The base with a Python of its own that has torch and an extension of it, compiled from that text.
+fn with_extension(scene: &Scene, name: &str, source: &str) -> ChangedImage {
+    let folder = tempfile::tempdir().expect("a folder");
+    let packages = folder.path().join("usr/local/lib/python3.11/site-packages");
+    library(&packages.join("torch/lib/libc10.so"), "int c10(void) { return 0; }", &["-Wl,-soname,libc10.so"]);
+    let torch = format!("-L{}", packages.join("torch/lib").display());
+    let needs = ["-Wl,--no-as-needed", &torch, "-l:libc10.so", "-Wl,-rpath,$ORIGIN/../torch/lib"];
+    library(&packages.join("vision/_C.so"), source, &needs);
+    let python = folder.path().join("usr/local/bin/python3");
+    std::fs::create_dir_all(python.parent().expect("a folder")).expect("made");
+    let program = "#!/bin/sh\ncase \"$2 $3\" in 'pip check') exit 0;; esac\nprintf 'version=2.7.1\\ncuda=None\\nend=\\n'\n";
+    std::fs::write(&python, program).expect("written");
+    std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    let packed = Command::new("tar").arg("-C").arg(folder.path()).args(["-cf", "-", "usr"]).output();
+    let packed = packed.expect("tar starts");
+    assert!(packed.status.success(), "{}", String::from_utf8_lossy(&packed.stderr));
+    ChangedImage::of(&scene.base(), name, "tar -xf - --no-same-owner -C /", &packed.stdout, &[])
+}
+
+#[test]
+#[ignore = "needs docker"]
+fn foreign_image_with_an_extension_that_cannot_load_fails() {
+    let scene = Scene::locked();
+    let good = with_extension(&scene, "good-extension", "int start(void) { return 0; }");
+    let run = scene.succeed(&["verify", &good.0, "-v"]);
+    assert!(run.stdout.contains("1 extensions find every symbol"), "{}", run.stdout);
+
+    let source =
+        "extern int _ZN3c104cuda9SetDeviceEa(void); int start(void) { return _ZN3c104cuda9SetDeviceEa(); }";
+    let broken = with_extension(&scene, "broken-extension", source);
+    let run = scene.program.run(&["verify", &broken.0]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("extension-abi") && run.stdout.contains("vision/_C.so"), "{}", run.stdout);
 }
 
 /// Python reads the file as XML.

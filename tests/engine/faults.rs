@@ -78,6 +78,7 @@ async fn full_disk_of_the_engine_ends_a_load_of_layers() {
         config: Box::new(|ids| plain_config(Machine::X86_64, ids)),
         scratch_tag: "envforge-scratch:1".to_owned(),
         title: "layers".to_owned(),
+        expected: None,
     };
     let seen = Arc::new(Seen::default());
     let error = docker.load_layers(image, seen.clone()).await.unwrap_err();
@@ -286,6 +287,7 @@ async fn tag_of_a_load_that_is_given_up_is_removed_after_the_load() {
             config: Box::new(|ids| plain_config(Machine::X86_64, ids)),
             scratch_tag: scratch.as_ref().map_or("envforge-scratch:1", |tag| tag.name()).to_owned(),
             title: "layers".to_owned(),
+            expected: None,
         };
         tokio::select! {
             ended = docker.load_layers(image, Arc::new(NullReporter)) => panic!("{ended:?}"),

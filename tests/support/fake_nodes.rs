@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 pub(crate) const IMAGE: &str =
     "box.test/team/torch@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-/// What every stand-in begins with: its folder, its node, the fault of that node.
+/// What every stand-in begins with: its folder, its node, the fault of that node. Where the folder `environments` is there, its variables.
 const HEAD: &str = r#"#!/bin/bash
 here=@HERE@
 node=${SLURMD_NODENAME:-${FLEET_NODE:-}}
 fault=
 [ ! -f "$here/faults/$node" ] || read -r fault <"$here/faults/$node"
 called() { echo "$node ${0##*/} $*" >>"$here/calls"; }
+[ ! -d "$here/environments" ] || env >"$here/environments/${0##*/}-$$"
 "#;
 
 /// What a container prints: the report of an agent, by the fault of its node.
@@ -70,6 +71,7 @@ const APPTAINER: &str = "\ncalled \"$@\"\nagent\n";
 const ENROOT: &str = r#"
 called "$@"
 case $1 in
+import) echo sqsh >"$3" ;;
 create) touch "$here/unpacked-$3" ;;
 start) agent ;;
 remove) rm "$here/unpacked-$3" ;;
@@ -146,13 +148,14 @@ called "$@"
 "#;
 
 /// Runs the launcher for each node, with labels. Where the file `deaf` is there, nodes do not hear that its input ends. A call for more than one node is refused if the file `refuse-many` is there.
-/// With the file `pyxis` it has that plug-in: a step that names an image prints the report of an agent.
+/// With the file `srun-says` it prints that and gives out no job. With the file `pyxis` it has that plug-in: a step that names an image prints the report of an agent.
 const SRUN: &str = r#"
 if [ "$1" = --help ]; then
     [ ! -f "$here/pyxis" ] || cat "$here/pyxis"
     exit
 fi
 called "$@"
+[ ! -f "$here/srun-says" ] || { /bin/cat "$here/srun-says" >&2; exit 1; }
 case " $* " in *" --container-image="*) env >"$here/environment"; agent; exit ;; esac
 for word; do
     case $word in --nodelist=*) list=${word#*=} ;; esac
@@ -213,6 +216,8 @@ case $fault in
 refused) echo "ssh: connect to host $FLEET_NODE port 22: Connection refused" >&2; exit 255 ;;
 key) echo "Host key verification failed." >&2; exit 255 ;;
 no-bash) echo "sh: exec: bash: not found" >&2; exit 127 ;;
+lost-late) bash -s; echo "Connection to $FLEET_NODE closed by remote host." >&2; exit 255 ;;
+lost-half) bash -s | sed -u 's/^\(envforge-report .\{500\}\).*/\1/'; echo "Connection to $FLEET_NODE closed by remote host." >&2; exit 255 ;;
 lost) bash -s | sed -u '/stage=check/q'; echo "Connection to $FLEET_NODE closed by remote host." >&2; exit 255 ;;
 esac
 PATH=$here/only-$FLEET_NODE:$PATH exec bash -s

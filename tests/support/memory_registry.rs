@@ -38,6 +38,8 @@ pub(crate) struct Content {
     pub(crate) sent: usize,
     /// Every request is answered with this status, if it is set.
     pub(crate) broken: Option<u16>,
+    /// After so many more requests connections end without an answer, if it is set.
+    pub(crate) cut: Option<usize>,
 }
 
 /// A running registry; its thread ends with the test program.
@@ -134,6 +136,11 @@ fn serve(stream: TcpStream, habits: Habits, content: &Mutex<Content>) {
     let (answer, wait) = {
         let mut content = content.lock().expect("no thread panics while it holds this");
         content.requests.push(format!("{method} {target}"));
+        match &mut content.cut {
+            Some(0) => return,
+            Some(left) => *left -= 1,
+            None => {}
+        }
         let number = content.requests.len() as u64;
         let wait = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let answer = match content.broken {

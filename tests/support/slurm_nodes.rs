@@ -17,8 +17,9 @@ pub(crate) struct SlurmNodes {
 }
 
 impl SlurmNodes {
-    /// Starts so many nodes with two GPUs each; the controller listens on that port, the nodes on those after it.
-    pub(crate) fn start(folder: &Path, count: u16, port: u16) -> Self {
+    /// Starts so many nodes with two GPUs each; the controller listens on that port, the nodes on those after it. `more`: lines of the
+    /// configuration.
+    pub(crate) fn start(folder: &Path, count: u16, port: u16, more: &str) -> Self {
         for name in ["state", "spool"] {
             fs::create_dir_all(folder.join(name)).expect("ours");
         }
@@ -50,6 +51,7 @@ impl SlurmNodes {
             );
         }
         conf += "PartitionName=gpu Nodes=ALL Default=YES State=UP\n";
+        conf += more;
         fs::write(at("slurm.conf"), conf).expect("ours");
         // Any device will do: no container is started.
         fs::write(
@@ -118,6 +120,14 @@ impl SlurmNodes {
         let output =
             Command::new(program).args(args).env("SLURM_CONF", self.conf()).output().expect("it starts");
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Ends munge: no message is accepted from then on.
+    pub(crate) fn end_munge(&mut self) {
+        for mut daemon in self.munged.drain(..) {
+            signal(daemon.id(), "TERM");
+            drop(daemon.wait());
+        }
     }
 
     /// Ends a node with all that runs on it, at once, as when its power fails.

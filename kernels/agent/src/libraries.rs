@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::linker::SYSTEM;
+use envforge_protocol::abi::SYSTEM_FOLDERS;
 
 /// Names without `lib` and `.so`.
 pub(crate) const NAMES: [&str; 6] = ["cudart", "nvrtc", "cublasLt", "cublas", "cudnn", "nccl"];
@@ -85,7 +85,7 @@ impl SearchPaths {
         let mut all: Vec<_> = self.python().into_iter().map(|folder| (FoundVia::Python, folder)).collect();
         all.extend(self.variable_folders().into_iter().map(|folder| (FoundVia::Variable, folder)));
         all.extend(self.configured().into_iter().map(|folder| (FoundVia::Loader, folder)));
-        all.extend(SYSTEM.iter().map(|folder| (FoundVia::Loader, self.root.join(folder))));
+        all.extend(SYSTEM_FOLDERS.iter().map(|folder| (FoundVia::Loader, self.root.join(folder))));
         all.extend(self.toolkits().into_iter().map(|folder| (FoundVia::Toolkit, folder)));
         all
     }
@@ -172,6 +172,14 @@ pub(crate) fn virtual_environment(root: &Path) -> Option<PathBuf> {
 /// Where a `PATH` looks for a Python, in its order.
 pub(crate) fn pythons_of(path: &OsStr) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(path).flat_map(|folder| ["python3", "python"].map(|name| folder.join(name)))
+}
+
+/// The same below what stands for the root, and then those of [`PREFIXES`].
+pub(crate) fn pythons_below(root: &Path, path: &OsStr) -> Vec<PathBuf> {
+    let on_path = pythons_of(path).filter(|python| python.is_absolute());
+    let on_path = on_path.map(|python| below(root, &python.to_string_lossy()));
+    let usual = PREFIXES.iter().map(|prefix| root.join(prefix).join("bin/python3"));
+    on_path.chain(usual).collect()
 }
 
 /// The environment of the first Python of a `PATH`; the system's own Python is none.

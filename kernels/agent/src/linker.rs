@@ -4,22 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use envforge_protocol::abi::may_be_missing;
+use envforge_protocol::abi::{LoaderView, SYSTEM_FOLDERS, Unmet};
 use envforge_protocol::elf::{self, Dynamic};
 
 use super::walk;
-
-/// Folders the loader searches by itself; ld.so.conf of Debian and Ubuntu adds the first two.
-pub(crate) const SYSTEM: [&str; 8] = [
-    "lib/x86_64-linux-gnu",
-    "usr/lib/x86_64-linux-gnu",
-    "lib/aarch64-linux-gnu",
-    "usr/lib/aarch64-linux-gnu",
-    "lib64",
-    "usr/lib64",
-    "lib",
-    "usr/lib",
-];
 
 /// What the loader knows: folders it searches by itself, and what it would find there.
 pub(crate) struct Loader {
@@ -46,50 +34,34 @@ impl Loader {
     /// The loader of the system below `root`.
     pub(crate) fn of(root: &Path) -> Self {
         let mut system = BTreeSet::new();
-        for folder in SYSTEM {
+        for folder in SYSTEM_FOLDERS {
             let Ok(entries) = std::fs::read_dir(root.join(folder)) else { continue };
             system.extend(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()));
         }
         Self { root: root.to_owned(), system }
     }
 
-    /// Each need that nothing answers, as `FILE needs SONAME`. A library that another object of the same tree can have
-    /// loaded before counts: Python packages preload their siblings' libraries by name.
-    pub(crate) fn missing(&self, objects: &BTreeMap<PathBuf, Dynamic>) -> Vec<String> {
-        let loaded: BTreeSet<&str> = objects
-            .iter()
-            .flat_map(|(path, dynamic)| {
-                [path.file_name().and_then(|name| name.to_str()), dynamic.soname.as_deref()]
-            })
-            .flatten()
-            .collect();
-        let mut missing = Vec::new();
-        for (path, dynamic) in objects {
-            let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            for soname in &dynamic.needed {
-                let found = self.system.contains(soname)
-                    || loaded.contains(soname.as_str())
-                    || self.by_path(path, dynamic, soname)
-                    || soname.starts_with("ld-linux");
-                if !found && !may_be_missing(file, soname) {
-                    let shown = path.strip_prefix(&self.root).unwrap_or(path);
-                    missing.push(format!("/{} needs {soname}", shown.display()));
-                }
-            }
+    /// The same with what lies in further folders.
+    pub(crate) fn with(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        for folder in folders {
+            let Ok(entries) = std::fs::read_dir(folder) else { continue };
+            self.system.extend(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()));
         }
-        missing
+        self
     }
 
-    fn by_path(&self, path: &Path, dynamic: &Dynamic, soname: &str) -> bool {
-        let origin = path.parent().unwrap_or(&self.root);
-        let folders = if dynamic.runpath.is_empty() { &dynamic.rpath } else { &dynamic.runpath };
-        folders.iter().any(|folder| {
-            let expanded = folder.replace("${ORIGIN}", "$ORIGIN");
-            match expanded.strip_prefix("$ORIGIN") {
-                Some(rest) => origin.join(rest.trim_start_matches('/')).join(soname).exists(),
-                None => self.root.join(expanded.trim_start_matches('/')).join(soname).exists(),
-            }
-        })
+    /// Each need that nothing meets.
+    pub(crate) fn unmet(&self, objects: &BTreeMap<PathBuf, Dynamic>) -> Vec<Unmet> {
+        LoaderView { root: &self.root, system: &self.system, exists: &Path::exists }.unmet(objects)
+    }
+
+    /// Each need that nothing meets, as `FILE needs SONAME`.
+    pub(crate) fn missing(&self, objects: &BTreeMap<PathBuf, Dynamic>) -> Vec<String> {
+        let text = |Unmet { path, soname }: Unmet| {
+            let shown = path.strip_prefix(&self.root).unwrap_or(&path);
+            format!("/{} needs {soname}", shown.display())
+        };
+        self.unmet(objects).into_iter().map(text).collect()
     }
 }
 

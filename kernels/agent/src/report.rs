@@ -1,6 +1,11 @@
 //! The line of one check.
 
-use envforge_protocol::{CheckId, Outcome, ReportLine, SkipReason};
+use envforge_protocol::{CheckId, Outcome, ReportLine, SkipReason, json};
+
+/// The most problems that are listed as values: envforge reads 200 values of a check.
+const LISTED: usize = 190;
+/// The most bytes of them: envforge reads lines of at most 64 KiB.
+const LISTED_BYTES: usize = 40 << 10;
 
 /// The line of one check.
 #[derive(Debug, Clone)]
@@ -25,17 +30,27 @@ impl Report {
         report
     }
 
-    /// Creates a line that passed, or one that failed and lists the first problems.
+    /// Creates a line that passed, or one that failed and names the first problems. If there are more, programs find all of them
+    /// among the values, as `problem.001` and so on.
     pub(crate) fn of_problems(id: CheckId, good: impl Into<String>, problems: &[String]) -> Self {
         const SHOWN: usize = 12;
         if problems.is_empty() {
             return Self::new(id, Outcome::Passed, good);
         }
         let mut detail = problems[..problems.len().min(SHOWN)].join("; ");
-        if problems.len() > SHOWN {
-            detail.push_str(&format!("; and {} more", problems.len() - SHOWN));
+        if problems.len() <= SHOWN {
+            return Self::new(id, Outcome::Failed, detail);
         }
-        Self::new(id, Outcome::Failed, detail)
+        detail.push_str(&format!("; and {} more", problems.len() - SHOWN));
+        let mut report =
+            Self::new(id, Outcome::Failed, detail).measure("problems", &problems.len().to_string());
+        let mut room = LISTED_BYTES;
+        for (number, problem) in (1..=LISTED).zip(problems) {
+            let Some(left) = room.checked_sub(json::string(problem).len()) else { break };
+            room = left;
+            report = report.measure(&format!("problem.{number:03}"), problem);
+        }
+        report
     }
 
     /// Creates the line that compares a value with the expected one.
@@ -132,5 +147,21 @@ mod tests {
         let problems: Vec<_> = (0..20).map(|n| format!("p{n}")).collect();
         let report = Report::of_problems(CheckId::User, "fine", &problems);
         assert!(report.detail.ends_with("p11; and 8 more"), "{}", report.detail);
+        let measured =
+            |name: &str| report.measured.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        assert_eq!((measured("problems"), measured("problem.001")), (Some("20"), Some("p0")));
+        assert_eq!((measured("problem.020"), report.measured.len()), (Some("p19"), 21));
+        let few = Report::of_problems(CheckId::User, "fine", &problems[..12]);
+        assert!(few.measured.is_empty(), "its text has all");
+    }
+
+    #[test]
+    fn list_of_problems_is_bounded() {
+        let many: Vec<_> = (0..5_000).map(|n| format!("p{n}")).collect();
+        assert_eq!(Report::of_problems(CheckId::User, "fine", &many).measured.len(), LISTED + 1);
+        let long: Vec<_> = (0..100).map(|_| "\u{1}".repeat(1_000)).collect();
+        let report = Report::of_problems(CheckId::User, "fine", &long);
+        let bytes: usize = report.measured.iter().map(|(_, value)| json::string(value).len()).sum();
+        assert!(report.measured.len() > 2 && bytes < LISTED_BYTES + 100, "{bytes}");
     }
 }

@@ -10,6 +10,11 @@ const INTEGRATED: [Capability; 6] = [(3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (10
 /// The two names of one integrated GPU: CUDA 13 renamed 10.1.
 const RENAMED: [Capability; 2] = [(10, 1), (11, 0)];
 
+/// Whether a GPU is one chip with an Arm processor: no machine with another processor has it.
+pub fn is_integrated(gpu: Capability) -> bool {
+    INTEGRATED.contains(&gpu) || RENAMED.contains(&gpu)
+}
+
 /// Whether machine code for `code` runs on a GPU of capability `gpu`: the same major version and no newer minor.
 pub fn cubin_runs_on(code: Capability, gpu: Capability) -> bool {
     if RENAMED.contains(&code) && RENAMED.contains(&gpu) {
@@ -22,6 +27,12 @@ pub fn cubin_runs_on(code: Capability, gpu: Capability) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn integrated_gpus_are_those_of_jetson_boards() {
+        assert!([(8, 7), (10, 1), (11, 0)].into_iter().all(is_integrated));
+        assert!(![(8, 0), (8, 9), (9, 0), (10, 0), (12, 1)].into_iter().any(is_integrated));
+    }
 
     #[test]
     fn code_runs_upward_within_its_major_version_and_not_across_tegra() {

@@ -135,6 +135,14 @@ macro_rules! checks {
 }
 
 const BUILD: &str = "the framework imports and is the build that the lock names";
+const PACKAGES: &str = "exactly the locked Python packages are installed; without a lock: every module that the packages' RECORD files list is \
+     there, and no library is cut short, while other differences are reported";
+const PIP: &str = "the requirements of the Python packages are met; in an image from elsewhere a missing package fails, and another version \
+     than the required one is reported";
+const SHARED: &str = "files of Python packages have the listed sizes, and modules the listed hashes; a path that several packages bring holds \
+     the file of the last of them by name, and each is reported; in an image from elsewhere such packages are reported";
+const CLOSURE: &str = "every library that a binary needs is found; the driver's libraries are excluded, and those of `[verify] may-lack` may be \
+     missing and are reported; without a lock those that a Python module loads must be found, and others are reported";
 const VERSIONS: &str = "the libraries that the framework loads have the locked versions";
 const LOADS: &str = "each library loads, in a process of its own, and reports the locked version";
 const CUBLAS: &str = "matrix products of cuBLAS (fp8: cuBLASLt) are correct";
@@ -169,23 +177,23 @@ checks! {
     }
     /// Installed Python packages.
     Distributions "distributions" Static Static {
-        Distributions "distributions" Own EveryImage, "exactly the locked Python packages are installed, and their requirements are met", "";
+        Distributions "distributions" Any EveryImage, PACKAGES, "";
     }
     /// Requirements of Python packages.
     PipCheck "pip-check" Static Static {
-        PipCheck "pip-check" Own EveryImage, "exactly the locked Python packages are installed, and their requirements are met", "";
+        PipCheck "pip-check" Any EveryImage, PIP, "";
     }
     /// Paths of several Python packages.
     SharedPaths "shared-paths" Static Static {
-        SharedPaths "shared-paths" Own EveryImage, "a path that several Python packages bring holds the file of the last of them by name; each is reported", "";
+        SharedPaths "shared-paths" Any EveryImage, SHARED, "";
     }
     /// Dynamic linking.
     LinkerClosure "linker-closure" Static Static {
-        LinkerClosure "linker-closure" Own EveryImage, "every library that a binary needs is found; the driver's libraries are excluded, and those of `[verify] may-lack` may be missing and are reported", "";
+        LinkerClosure "linker-closure" Any EveryImage, CLOSURE, "";
     }
     /// Symbols of extensions of torch.
     ExtensionAbi "extension-abi" Static Static {
-        ExtensionAbi "extension-abi" Own EveryImage, "every library that uses torch finds the symbols and versions that it asks for in torch, CUDA, the C++ library, Python and glibc; read from the symbol tables, nothing is loaded", "";
+        ExtensionAbi "extension-abi" Any EveryImage, "every library that uses torch finds the symbols and versions that it asks for in torch, CUDA, the C++ library, Python and glibc; read from the symbol tables, nothing is loaded", "";
     }
     /// Copies of CUDA.
     OneCuda "one-cuda" Static Static {
@@ -223,7 +231,7 @@ checks! {
     NvrtcAll "nvrtc-all" Static Full {}
     /// Machine code of the framework's files.
     CodeForTarget "code-for-target" Static Static {
-        CodeForTarget "code-for-target" Any Optional, "the framework's and NCCL's files have code that runs on the target's GPUs; an unknown layout is reported as \"unknown\"", "";
+        CodeForTarget "code-for-target" Any Optional, "the framework's and NCCL's files have code that runs on the target's GPUs; an unknown layout is reported as \"unknown\", and so is what packages of the user lack", "";
     }
     /// The loader's search path.
     LoaderPath "loader-path" Static Static {

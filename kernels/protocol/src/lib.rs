@@ -18,7 +18,7 @@ mod report;
 pub mod status;
 mod table;
 
-pub use capability::cubin_runs_on;
+pub use capability::{cubin_runs_on, is_integrated};
 pub use check::{CheckGroup, CheckId, Requirement, Scope, project_check, project_check_name};
 pub use expectation::{Capability, Expectation, ExpectationError, ExpectationText, Key, Speed, SpeedSource};
 pub use library_code::LibraryCode;

@@ -55,7 +55,12 @@ fn refuse(args: &request::Verify, name: &str) -> Result<(), FleetError> {
     if args.attest {
         return Err(FleetError::NoRegistry { file: file() });
     }
-    let options = [("--push", args.push), ("--record", args.record), ("--gpus", args.gpus.is_some())];
+    let options = [
+        ("--push", args.push),
+        ("--record", args.record),
+        ("--gpus", args.gpus.is_some()),
+        ("--gpu", !args.gpu.is_empty()),
+    ];
     match options.into_iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => Err(FleetError::FileOption { file: file(), option }),
         None => Ok(()),

@@ -1,11 +1,14 @@
 //! `verify`: checks images, ours and others', and gives a verified image its real tags.
 
+mod absent_gpu;
 mod here;
 mod nodes;
+mod project_source;
 mod report;
 mod subjects;
 mod submitted;
 
+use project_source::project_of;
 use report::{VerifiedTags, VerifyOutcome, finish, no_report, shown};
 
 use crate::agent;
@@ -21,25 +24,26 @@ use crate::model::verdict::tag_policy::{TagStatus, claim, verified_tags};
 use crate::model::verdict::{ImageState, Proven, Verdict, VerdictStatus};
 use crate::report::{Event, reporter};
 use crate::settings::Settings;
-use crate::store::{Store, reports};
-use crate::workflow::build_request::CodeRequest;
-use crate::workflow::check::{CheckTarget, ProjectSource, check, mounted_project};
+use crate::store::{Store, StoreError, reports};
+use crate::workflow::check::{CheckTarget, ProjectSource, check};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::{EvidenceError, attach, signing_key};
 use crate::workflow::fleet::is_image_file;
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::{Named, short_id};
-use crate::workflow::project;
 use crate::workflow::proven::{lock_of_build, proven, reports_of, save_report};
 use crate::workflow::push::{Pushed, push_verified, pushable, warn_of_licences};
 use crate::workflow::request_error::RequestError;
-use crate::workflow::required_evidence::{status_by_policy, subject_here};
+use crate::workflow::required_evidence::{KeptProofs, status_by_policy, subject_here};
 use crate::workflow::session::Session;
+use crate::workflow::spec_parts::restricted_names;
 use crate::workflow::speed_baseline;
 use crate::workflow::verify_target::{Provenance, found, local, provenance};
 
 pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Result<Exit, CommandError> {
+    let images = restricted_names(&args.images, &args.parts)?;
+    let args = &request::Verify { images, ..args.clone() };
     if let Some(on) = &args.fleet.on {
         return nodes::ask(args, on, settings).await;
     }
@@ -56,6 +60,7 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
         return here::verify_file(args, file, settings).await;
     }
     let gpus = selection(args.gpus.as_deref())?;
+    let absent = absent_gpu::named(&args.gpu)?;
     let Some(args) = &subjects::with_images(args, &gpus, settings).await? else { return Ok(Exit::Done) };
     if args.lock.is_some() && args.images.len() > 1 {
         return Err(RequestError::OneSpecOnly { option: "--lock", count: args.images.len() }.into());
@@ -70,7 +75,11 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     } else {
         let session = Session::open(settings, None).await?;
         for name in &args.images {
-            answers.push(one(&session, args, (&gpus, key.as_ref()), name).await);
+            answers.push(if absent.is_empty() {
+                one(&session, args, (&gpus, key.as_ref()), name).await
+            } else {
+                VerifyOutcome::of(name, absent_gpu::checked(&session, args, &absent, name).await)
+            });
         }
     }
     finish(answers, args, settings)
@@ -94,16 +103,26 @@ async fn one(
             }
             let proven = proven(&session.store, &*session.reporter, &checked.image);
             let undone = given.err();
-            let (proven, undone) = match proven {
+            let (proven, by_key, undone) = match proven {
                 Ok(proven) => {
                     note_what_stands(session, &checked.verdict, &proven);
-                    (proven.to_string(), undone)
+                    match by_key(session, &checked.image, &proven) {
+                        Ok(by_key) => (proven.to_string(), by_key, undone),
+                        Err(error) => (proven.to_string(), None, undone.or(Some(error.into()))),
+                    }
                 }
-                Err(error) => (String::new(), undone.or(Some(error.into()))),
+                Err(error) => (String::new(), None, undone.or(Some(error.into()))),
             };
-            VerifyOutcome { reward, proven, undone, ..VerifyOutcome::of(name, Ok(checked.verdict)) }
+            let answer = VerifyOutcome::of(name, Ok(checked.verdict));
+            VerifyOutcome { reward, proven, by_key, undone, ..answer }
         }
     }
+}
+
+/// Whose key proves the image for this machine where its own checks leave that open, by the evidence that is kept here.
+fn by_key(session: &Session<'_>, image: &ImageInfo, proven: &Proven) -> Result<Option<String>, StoreError> {
+    let engine = session.engine.info();
+    KeptProofs::open(&session.store, session.settings, engine, &*session.reporter).text_of(image, proven)
 }
 
 /// Says what earlier runs on a GPU proved and this one, which ran on none, leaves standing.
@@ -151,26 +170,6 @@ async fn checked(
     }
     let Provenance { lock, ours } = provenance;
     Ok(Checked { image, verdict, lock: lock.filter(|_| ours) })
-}
-
-/// The source of the project here, if the image is that project's.
-fn project_of(
-    session: &Session<'_>,
-    args: &request::Verify,
-    lock: &Lock,
-) -> Result<ProjectSource, CommandError> {
-    let Some(name) = lock.added.project.as_ref().filter(|_| !lock.added.checks.is_empty()) else {
-        return Ok(ProjectSource::Unused);
-    };
-    // Whatever is wrong with a project file here, the image was named.
-    let Ok(here) = project::read(&args.project, session.settings) else {
-        return Ok(ProjectSource::Elsewhere);
-    };
-    let own = name.strip_prefix(here.name.as_str());
-    if !own.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
-        return Ok(ProjectSource::Elsewhere);
-    }
-    mounted_project(&here.folder, &CodeRequest::of(&here.environment), lock, session)
 }
 
 /// Puts the real tags on an image that has only unverified ones and earned them, here and where they name.
@@ -280,29 +279,34 @@ async fn note_moved_tag(session: &Session<'_>, tag: &str, to: &str) -> Result<()
 async fn last(settings: &Settings, name: &str) -> VerifyOutcome {
     match kept_reports(settings, name).await {
         Err(error) => VerifyOutcome::of(name, Err(error)),
-        Ok((reports, lock)) => {
+        Ok((reports, lock, by_key)) => {
             let proven = reports.proven(lock.as_ref()).to_string();
             if let Some(id) = reports.image() {
                 let text = format!("image {}: {proven}", short_id(id));
                 reporter(settings.output).report(Event::Note { text });
             }
-            VerifyOutcome { proven, ..VerifyOutcome::of(name, shown(&reports, lock.as_ref(), name)) }
+            VerifyOutcome { proven, by_key, ..VerifyOutcome::of(name, shown(&reports, lock.as_ref(), name)) }
         }
     }
 }
 
-/// The reports of an image, with the lock it was built from here; the engine is asked which image the name means now, if it
-/// answers.
-async fn kept_reports(settings: &Settings, name: &str) -> Result<(ImageReports, Option<Lock>), CommandError> {
+/// The reports of an image, with the lock it was built from here and whose key proves it; the engine is asked which image the name means
+/// now, if it answers.
+async fn kept_reports(
+    settings: &Settings,
+    name: &str,
+) -> Result<(ImageReports, Option<Lock>, Option<String>), CommandError> {
     if let Ok(session) = Session::open(settings, None).await
         && let Some(Named { image, .. }) = local(&session, name).await?
     {
         let lock = lock_of_build(&session.store, &*session.reporter, &image.id)?;
-        return Ok((reports_of(&session.store, &*session.reporter, &image.id)?, lock));
+        let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
+        let by_key = by_key(&session, &image, &reports.proven(lock.as_ref()))?;
+        return Ok((reports, lock, by_key));
     }
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let reports = reports::named(&store, name)?.ok_or_else(|| no_report(name))?;
     let reporter = reporter(settings.output);
     let lock = reports.image().map(|id| lock_of_build(&store, &*reporter, id)).transpose()?.flatten();
-    Ok((reports, lock))
+    Ok((reports, lock, None))
 }

@@ -52,9 +52,13 @@ pub(super) async fn ask(
     if let Some(word) = args.fleet.words.first().filter(|word| !word.starts_with('-')) {
         return Err(FleetError::Word { word: word.clone(), program }.into());
     }
-    let subject = Subject::of(&args.images, &settings.paths.current_dir, &*reporter).await?;
+    let (subject, of_project) = match args.images.as_slice() {
+        [] => Subject::of_project(&args.project, settings, &*reporter).await?,
+        images => (Subject::of(images, &settings.paths.current_dir, &*reporter).await?, None),
+    };
+    let lock = lock_of(args, settings)?.or(of_project);
     if let (Nodes::Slurm(wanted), Some(folder)) = (nodes, &args.fleet.as_they_free) {
-        return submit(args, (&subject, wanted.as_deref()), folder, settings).await;
+        return submit(args, (&subject, lock.as_ref(), wanted.as_deref()), folder, settings).await;
     }
     // What cannot be signed is said before any node is asked.
     let signed = if args.attest {
@@ -64,7 +68,7 @@ pub(super) async fn ask(
     } else {
         None
     };
-    let lock = lock_of(args, settings)?.or_else(|| signed.as_ref().map(|signed| signed.lock.clone()));
+    let lock = lock.or_else(|| signed.as_ref().map(|signed| signed.lock.clone()));
     let expected = expectations(lock.as_ref(), args.level);
     let limits = limits(args, args.level);
     let facts = lock.as_ref().map(expectation_file);
@@ -99,6 +103,11 @@ pub(super) async fn ask(
         Some(heard) => to_drain(&mut fleet, heard, args, &expected, &asked).await?,
         None => Vec::new(),
     };
+    let why: Vec<String> = fleet.refusals().into_iter().map(str::to_owned).collect();
+    if !why.is_empty() {
+        show(&fleet, (Some(&subject.to_string()), &[], None), args, settings)?;
+        return Err(FleetError::NoneAsked { program, why }.into());
+    }
     let (attested, unsigned) = match &signed {
         Some(signed) => match signed.attach(&fleet, &reporter).await {
             Ok(line) => (Some(line), None),
@@ -135,11 +144,11 @@ pub(super) async fn ask(
 /// Leaves a job for each node to the scheduler, and says how their answer is read.
 async fn submit(
     args: &request::Verify,
-    (subject, wanted): (&Subject, Option<&str>),
+    (subject, lock, wanted): (&Subject, Option<&Lock>, Option<&str>),
     folder: &Utf8Path,
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
-    let facts = lock_of(args, settings)?.as_ref().map(expectation_file);
+    let facts = lock.map(expectation_file);
     let limits = limits(args, args.level);
     let script = Launcher::script(subject, args.level, facts.as_deref(), limits);
     let folder = settings.paths.current_dir.join(folder);

@@ -8,7 +8,7 @@ use crate::failure::Exit;
 use crate::model::lock::Lock;
 use crate::model::request;
 use crate::model::verdict::standing::ImageReports;
-use crate::model::verdict::{Detail, Verdict, VerdictStatus, check_lines, junit, summary};
+use crate::model::verdict::{Detail, Verdict, VerdictStatus, check_lines, junit, summary, unseen_line};
 use crate::model::visible::visible_line;
 use crate::pages::{ReportedImage, Unchecked, verify_page};
 use crate::report::Printer;
@@ -25,6 +25,8 @@ pub(super) struct VerifyOutcome {
     pub(super) reward: VerifiedTags,
     /// What is proven of the image by all its reports.
     pub(super) proven: String,
+    /// Whose key proves it for this machine, which did not.
+    pub(super) by_key: Option<String>,
     /// Why not all of the reward could be given.
     pub(super) undone: Option<CommandError>,
 }
@@ -44,7 +46,7 @@ impl VerifyOutcome {
     /// A report alone, or why there is none.
     pub(super) fn of(name: &str, result: Result<Verdict, CommandError>) -> Self {
         let (reward, proven) = (VerifiedTags::default(), String::new());
-        Self { name: name.to_owned(), result, reward, proven, undone: None }
+        Self { name: name.to_owned(), result, reward, proven, by_key: None, undone: None }
     }
 }
 
@@ -59,8 +61,14 @@ struct Several<'a> {
 
 /// The reports, each with what is proven of its image.
 fn reported(answers: &[VerifyOutcome]) -> Vec<ReportedImage<'_>> {
-    let checked = answers.iter().filter_map(|answer| Some((answer.result.as_ref().ok()?, &answer.proven)));
-    checked.map(|(report, proven)| ReportedImage { report, proven }).collect()
+    let checked = answers.iter().filter_map(|answer| Some((answer.result.as_ref().ok()?, answer)));
+    checked
+        .map(|(report, VerifyOutcome { proven, by_key, .. })| ReportedImage {
+            report,
+            proven,
+            by_key: by_key.as_deref(),
+        })
+        .collect()
 }
 
 /// The images that could not be checked.
@@ -146,6 +154,7 @@ fn print_text(answers: &[VerifyOutcome], detail: Detail) {
             let _ = writeln!(text, "{}", answer.name);
         }
         text += &check_lines(verdict, detail);
+        text += &unseen_line(verdict);
         for tag in &answer.reward.tags {
             let _ = writeln!(text, "verified: {tag}");
         }
@@ -154,6 +163,9 @@ fn print_text(answers: &[VerifyOutcome], detail: Detail) {
         }
         for attested in &answer.reward.attested {
             let _ = writeln!(text, "attested: {attested}");
+        }
+        if let Some(by_key) = &answer.by_key {
+            let _ = writeln!(text, "{by_key}");
         }
         let _ = writeln!(text, "{}", summary(verdict));
         if !alone {

@@ -99,4 +99,15 @@ pub struct LayeredImage {
     pub scratch_tag: String,
     /// What is loaded, for progress.
     pub title: String,
+    /// What is to come, for progress, if that is known.
+    pub expected: Option<Expected>,
+}
+
+/// Layers of an image and the bytes of their tars, as far as they are known before they are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Expected {
+    /// Number of layers.
+    pub layers: usize,
+    /// Bytes of their tars.
+    pub bytes: u64,
 }

@@ -11,6 +11,7 @@ use bollard::query_parameters::ListImagesOptionsBuilder;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
+use super::delivered::Delivered;
 use super::in_flight::InFlight;
 use super::layered::{ImageLayer, LayeredImage, plain_config};
 use super::load_part::Part;
@@ -31,23 +32,25 @@ pub(super) async fn load_layers(
     image: LayeredImage,
     reporter: Arc<dyn Reporter>,
 ) -> Result<(), EngineError> {
-    let LayeredImage { layers, config, scratch_tag, title } = image;
+    let LayeredImage { layers, config, scratch_tag, title, expected } = image;
     let chains = chains(docker).await?;
-    let step = ProgressStep::begin(reporter.as_ref(), format!("load:{scratch_tag}"), title);
+    let id = format!("load:{scratch_tag}");
+    let step = ProgressStep::begin(reporter.as_ref(), id.clone(), title);
+    let delivered = Arc::new(Delivered::new(id, expected, Arc::clone(&reporter)));
     let mut source = Source { received: Vec::new(), used: 0, layers, keeps_blobs: docker.info.keeps_blobs };
-    let mut result = Loading::new(docker, chains, &reporter).run(&mut source).await;
+    let mut result = Loading::new(docker, chains, &delivered).run(&mut source).await;
     if let Err(EngineError::Refused { .. }) = &result {
         // `docker image prune` may take a layer away that no tag holds: then everything above the base is sent.
-        result = source.send_again(docker, &reporter).await;
+        result = source.send_again(docker, &delivered).await;
     }
     let loaded = async {
         let mut parts = result?;
         let config = config(&ids_of(&source.received));
-        finish(docker, &source.received, config.clone(), (&scratch_tag, &reporter)).await?;
+        finish(docker, &source.received, config.clone(), (&scratch_tag, &delivered)).await?;
         if docker.info.keeps_blobs && !is_complete(docker, &scratch_tag, &source.received).await? {
             // A beginning that was pulled has other blobs.
-            parts = source.send_again(docker, &reporter).await?;
-            finish(docker, &source.received, config, (&scratch_tag, &reporter)).await?;
+            parts = source.send_again(docker, &delivered).await?;
+            finish(docker, &source.received, config, (&scratch_tag, &delivered)).await?;
         }
         Ok(parts)
     };
@@ -77,12 +80,13 @@ impl Source {
     async fn send_again<'a>(
         &mut self,
         docker: &'a Docker,
-        reporter: &'a Arc<dyn Reporter>,
+        delivered: &'a Arc<Delivered>,
     ) -> Result<Vec<TemporaryTag<'a>>, EngineError> {
         let base = self.received.iter().take_while(|layer| layer.content.is_none());
         let base = base.map(|layer| layer.diff_id.clone()).collect();
         self.used = 0;
-        Loading::new(docker, vec![base], reporter).run(self).await
+        delivered.restart();
+        Loading::new(docker, vec![base], delivered).run(self).await
     }
 
     /// The next layer, once it is there.
@@ -118,12 +122,12 @@ struct Loading<'a> {
     /// Dropped before the tags of the parts.
     running: InFlight,
     parts: Vec<TemporaryTag<'a>>,
-    reporter: &'a Arc<dyn Reporter>,
+    delivered: &'a Arc<Delivered>,
 }
 
 impl<'a> Loading<'a> {
-    fn new(docker: &'a Docker, chains: Vec<Vec<String>>, reporter: &'a Arc<dyn Reporter>) -> Self {
-        Self { docker, chains, running: InFlight::default(), parts: Vec::new(), reporter }
+    fn new(docker: &'a Docker, chains: Vec<Vec<String>>, delivered: &'a Arc<Delivered>) -> Self {
+        Self { docker, chains, running: InFlight::default(), parts: Vec::new(), delivered }
     }
 
     /// Loads every layer; returns the tags that hold the parts.
@@ -141,10 +145,11 @@ impl<'a> Loading<'a> {
         let mut applied = None;
         while let Some(layer) = source.next().await {
             below.push(layer);
+            let start = below.len() - 1;
             if self.has(&below) {
+                self.delivered.had(&below[start]);
                 continue;
             }
-            let start = below.len() - 1;
             let mut room = PART.saturating_sub(below[start].blob().size);
             while let Some(layer) = source.ready(room) {
                 room -= layer.blob().size;
@@ -161,8 +166,9 @@ impl<'a> Loading<'a> {
                 start,
                 tag: tag.name().to_owned(),
                 parent: applied.take(),
-                reporter: Arc::clone(self.reporter),
+                delivered: Arc::clone(self.delivered),
             };
+            self.delivered.begins(&below[start..]);
             self.parts.push(tag);
             let (sent, is_sent) = oneshot::channel();
             let (ready, is_ready) = oneshot::channel();
@@ -197,7 +203,7 @@ async fn finish(
     docker: &Docker,
     layers: &[ImageLayer],
     config: Bytes,
-    (tag, reporter): (&str, &Arc<dyn Reporter>),
+    (tag, delivered): (&str, &Arc<Delivered>),
 ) -> Result<(), EngineError> {
     let part = Part {
         layers: layers.to_vec(),
@@ -205,7 +211,7 @@ async fn finish(
         config,
         tag: tag.to_owned(),
         parent: None,
-        reporter: Arc::clone(reporter),
+        delivered: Arc::clone(delivered),
     };
     let (sent, _) = oneshot::channel();
     let docker = docker.clone();

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::{mpsc, oneshot};
 
+use super::delivered::{Delivered, PartBytes};
 use super::in_flight::Sending;
 use super::layered::ImageLayer;
 use super::load_archive::{write_end, write_layers};
@@ -14,7 +15,6 @@ use super::progress::{ByteCount, ProgressStep};
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
 use crate::model::counted::counted;
-use crate::report::Reporter;
 
 /// Bytes of a piece of a request, and pieces that may wait for the connection.
 const PIECE: usize = 256 << 10;
@@ -29,7 +29,7 @@ pub(super) struct Part {
     /// Says that the layers below are applied.
     pub(super) parent: Option<oneshot::Receiver<()>>,
     /// Where its progress goes.
-    pub(super) reporter: Arc<dyn Reporter>,
+    pub(super) delivered: Arc<Delivered>,
 }
 
 impl Part {
@@ -40,12 +40,15 @@ impl Part {
         sent: oneshot::Sender<()>,
         sending: Sending,
     ) -> Result<(), EngineError> {
-        let reporter = Arc::clone(&self.reporter);
-        let Some(text) = step_text(&self.layers[self.start..]) else {
+        let delivered = Arc::clone(&self.delivered);
+        let layers = &self.layers[self.start..];
+        let (Some(text), count) = (step_text(layers), layers.len()) else {
             return self.send(docker, sent, sending).await;
         };
-        let step = ProgressStep::begin(reporter.as_ref(), self.tag.clone(), text);
-        step.end(self.send(docker, sent, sending).await)
+        let step = ProgressStep::begin(delivered.reporter.as_ref(), self.tag.clone(), text);
+        step.end(self.send(docker, sent, sending).await)?;
+        delivered.applied(count);
+        Ok(())
     }
 
     async fn send(
@@ -55,9 +58,11 @@ impl Part {
         sending: Sending,
     ) -> Result<(), EngineError> {
         let (pieces, waiting) = mpsc::channel::<Bytes>(WAITING);
-        let total = self.layers[self.start..].iter().map(|layer| layer.blob().size).sum();
-        let progress = ByteCount::new(self.tag.clone(), total, Arc::clone(&self.reporter));
-        let writer = PieceWriter { piece: Vec::with_capacity(PIECE), pieces, progress };
+        let layers = &self.layers[self.start..];
+        let total = layers.iter().map(|layer| layer.blob().size).sum();
+        let progress = ByteCount::new(self.tag.clone(), total, Arc::clone(&self.delivered.reporter));
+        let of_image = PartBytes::new(Arc::clone(&self.delivered), layers);
+        let writer = PieceWriter { piece: Vec::with_capacity(PIECE), pieces, progress, of_image };
         let writer = tokio::task::spawn_blocking(move || self.write(writer, sent));
         let body = stream::unfold((waiting, sending), |(mut waiting, sending)| async move {
             let next = match waiting.recv().await {
@@ -104,6 +109,8 @@ struct PieceWriter {
     piece: Vec<u8>,
     pieces: mpsc::Sender<Bytes>,
     progress: ByteCount,
+    /// The same bytes as part of the whole image.
+    of_image: PartBytes,
 }
 
 impl Write for PieceWriter {
@@ -122,6 +129,7 @@ impl Write for PieceWriter {
         }
         let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
         self.progress.add(piece.len() as u64);
+        self.of_image.add(piece.len() as u64);
         let sent = self.pieces.blocking_send(Bytes::from(piece));
         sent.map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe))
     }

@@ -1,5 +1,6 @@
 //! Images of the engine: inspect, list, tag, remove, pull, push, import, save, load, read.
 
+mod delivered;
 pub(super) mod images;
 mod in_flight;
 mod inspect;

@@ -8,9 +8,10 @@ use std::process::Stdio;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
 use super::address::SshTarget;
+use crate::host::async_child;
 
 /// The size limit of ssh's retained error output.
 const STDERR_LIMIT: usize = 4096;
@@ -47,7 +48,7 @@ fn arguments(target: &SshTarget) -> Vec<String> {
 
 /// Starts ssh; the first read reports a failed connection.
 pub(in crate::engine) fn connect(target: &SshTarget) -> io::Result<SshStream> {
-    let mut command = Command::new("ssh");
+    let mut command = async_child("ssh");
     command.args(arguments(target)).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A separate process group: Ctrl-C in the terminal must keep the connection for the clean-up.
     command.process_group(0).kill_on_drop(true);

@@ -33,7 +33,7 @@ const OBJECTS: &[Object] = &[
             ),
             (
                 "verdict",
-                "`ok`; `unknown` if the GPU code of the binary was not read, with `warnings`; `impossible`",
+                "`ok`; `unknown` if the GPU code of the binary or the base was not read, with `warnings`; `impossible`",
             ),
             ("name", "the image's name"),
             ("flavour", "`runtime` or `devel`"),
@@ -73,7 +73,7 @@ const OBJECTS: &[Object] = &[
             ),
             (
                 "misfits",
-                "packages that do not go together, as far as that is known without a download: each `kind` (`same-path`, `other-cuda`, `system-library`, `pre-release`, `old`), `packages`, `text`, `apt` (packages of the distribution that mend it), `source`",
+                "packages that do not go together, as far as that is known without a download: each `kind` (`same-path`, `other-cuda`, `system-library`, `pre-release`, `old`), `packages`, `text`, `apt` (packages of the distribution that mend it), `libraries` (of the operating system, that the image lacks), `source`",
             ),
         ],
     ),
@@ -107,7 +107,7 @@ const OBJECTS: &[Object] = &[
             ("content", "content digest, with `--locked` or `--push`; null otherwise"),
             (
                 "misfits",
-                "packages that do not go together, as `lock` prints them, by the wheels of the image; with `--builder dockerfile` by those that the cache has",
+                "packages that do not go together, as `lock` prints them, by the wheels of the image and what their libraries need; with `--builder dockerfile` by the wheels that the cache has",
             ),
             ("verified", "true if every required check ran on a GPU that counts"),
             ("unverified_because", "why its tags end in `-unverified`; otherwise left out"),
@@ -291,7 +291,10 @@ const OBJECTS: &[Object] = &[
             ("verdict", "the overall result"),
             ("executed", "true if anything ran on a GPU"),
             ("level", "`static`, `quick`, `full` or `perf`"),
-            ("checks", "each `id` with `outcome`, `detail`, `measured`, `expected`, `hint`"),
+            (
+                "checks",
+                "each `id` with `outcome`, `detail`, `measured`, `expected`, `hint`; if `detail` leaves out problems, `measured` has them: `problem.001` and so on",
+            ),
             ("gpus", "GPUs that the checks ran on"),
             ("not_proven", "compute capabilities of the target on which nothing ran"),
             ("versions", "versions found inside"),
@@ -341,7 +344,7 @@ const OBJECTS: &[Object] = &[
         "images built by envforge",
         &[(
             "images",
-            "each `id` with `name`, `spec`, `lock`, `tags`, `verified`, `size`, `shared`, `in_use`; `standing`: `verified`, `passed` (on a GPU, but not all that a verified tag requires), `failed`, `static-only` or `not-checked`; `proven` and `failed`: each report that stands, or that no later run has settled, with `level`, `gpus`, `driver`, `checked`",
+            "each `id` with `name`, `spec`, `lock`, `tags`, `verified`, `size`, `shared`, `in_use`; `standing`: `verified`, `passed` (on a GPU, but not all that a verified tag requires), `failed`, `static-only` or `not-checked`; `proven` and `failed`: each report that stands, or that no later run has settled, with `level`, `gpus`, `driver`, `checked`; `evidence`: whose key proves it for this machine, by evidence that is kept here, as a line, or null",
         )],
     ),
     (
@@ -407,7 +410,7 @@ const OBJECTS: &[Object] = &[
             ("cache", "number and bytes of unused files of the cache (with `--cache`)"),
             (
                 "cluster",
-                "files of former locks in the project's `[cluster] folder`: each with `path` and `size`",
+                "files of former locks and of killed exports in the project's `[cluster] folder`: each with `path` and `size`",
             ),
         ],
     ),
@@ -448,7 +451,7 @@ const OBJECTS: &[Object] = &[
         &[
             (
                 "findings",
-                "each known error: `id`, `text`, `hint`, `line`, `source`; `role`: `cause` (the first error of the text) or `consequence`; `tried`: the text shows that a fix was tried, and `hint` is the next one",
+                "each known error: `id`, `text`, `hint`, `line`, `source`; `role`: `cause` (the first error of the text) or `consequence`; `tried`: the text shows that a fix was tried, and `hint` is the next one; `here`: what this machine has of what the fix depends on",
             ),
             ("lines", "lines of a log (`-`) with an error: `line`, `id`, `text`"),
         ],
@@ -489,7 +492,7 @@ pub(super) fn page() -> String {
     page.paragraph(
         "With `--json` a command prints one object on standard output, and messages on standard error. Each object has \
          `schema`, the version of its form; fields may be added within a version. `--progress json` prints the steps of a \
-         command on standard error, an object each. Exit codes are the same as without it: \
+         command on standard error, an object each: [Progress](../how-to/ci.md#output-for-machines). Exit codes are the same as without it: \
          [Exit codes](exit-codes.md).",
     );
     for (call, what, fields) in OBJECTS {

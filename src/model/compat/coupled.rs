@@ -67,6 +67,14 @@ pub enum AbiClass {
     None,
 }
 
+impl CoupledRelease {
+    /// Returns the address of the release page that has the wheel, if it is on one.
+    pub fn release_page(&self) -> Option<String> {
+        let repository = self.at.as_deref()?.strip_prefix("release page of ")?;
+        Some(format!("https://github.com/{repository}/releases"))
+    }
+}
+
 /// Releases of a coupled package with equal facts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

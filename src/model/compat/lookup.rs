@@ -87,6 +87,12 @@ impl Matrix {
         self.same_modules.iter().find(|row| one != other && has(row, one) && has(row, other))
     }
 
+    /// Returns the distribution's package that has a library: `libgl1` for `libGL.so.1`.
+    pub fn package_of_library(&self, soname: &str) -> Option<&str> {
+        let row = self.distribution_libraries.iter().find(|row| row.library == soname)?;
+        Some(&row.package)
+    }
+
     /// Returns the names of packages that rows are about.
     pub fn package_names(&self) -> BTreeSet<&str> {
         let mut all: BTreeSet<&str> = BTreeSet::new();

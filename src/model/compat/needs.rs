@@ -1,8 +1,45 @@
-//! What wheels bring twice and what they lack: distributions that install one module, and libraries of the operating system.
+//! What wheels require, bring twice and lack: other packages, one module of several distributions, libraries of the operating system.
 //!
 //! Owns the shape of their rows. Must not judge them. Also compiled into `build.rs`.
 
 use serde::{Deserialize, Serialize};
+
+use crate::model::versions::{FrameworkVersion, PythonVersion};
+
+/// What consecutive releases of a framework require of other packages, with or without rows of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrameworkRequirement {
+    /// The framework: `tensorflow`.
+    pub framework: String,
+    /// The first release.
+    pub first: FrameworkVersion,
+    /// The last release.
+    pub last: FrameworkVersion,
+    /// The first Python for which its METADATA says so; `None`: any.
+    pub python_from: Option<PythonVersion>,
+    /// The requirements, without markers: `numpy>=1.26.0,<2.1.0`.
+    pub requires: Vec<String>,
+    /// What requires it, if that is a package that the framework requires; `None`: the framework itself.
+    pub why: Option<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+impl FrameworkRequirement {
+    /// Whether the row is about a release on a Python.
+    pub fn covers(&self, version: &FrameworkVersion, python: PythonVersion) -> bool {
+        let version = version.public();
+        self.first <= version && version <= self.last && self.python_from.is_none_or(|first| first <= python)
+    }
+
+    /// Returns the versions of a package that it accepts: `>=1.26.0,<2.1.0`.
+    pub fn versions_of(&self, package: &str) -> Option<&str> {
+        self.requires.iter().find_map(|one| {
+            one.strip_prefix(package).filter(|rest| rest.starts_with(['=', '<', '>', '!', '~']))
+        })
+    }
+}
 
 /// Distributions that install one module: of two of them, the files of one replace those of the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

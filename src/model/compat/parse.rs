@@ -14,7 +14,7 @@ use toml::de::{DeTable, ValueDeserializer};
 
 use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe};
 use super::lint::{self, Fault};
-use super::needs::{DistributionLibrary, SameModule, WheelLibraries};
+use super::needs::{DistributionLibrary, FrameworkRequirement, SameModule, WheelLibraries};
 use super::rows::{Row, every_table};
 use super::tables::{
     Base, Capability, CatalogueImage, Chip, Companion, Compiler, ComponentWheel, Components, CondaName,

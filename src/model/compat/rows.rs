@@ -3,7 +3,7 @@
 //! Owns the labels of rows in messages. Must not check rows: that is `lint`. Also compiled into `build.rs`.
 
 use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe, WheelPlace};
-use super::needs::{DistributionLibrary, SameModule, WheelLibraries};
+use super::needs::{DistributionLibrary, FrameworkRequirement, SameModule, WheelLibraries};
 use super::tables::{
     Base, Capability, CatalogueImage, Chip, Companion, Compiler, ComponentWheel, Components, CondaName,
     CudnnBuild, DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework,
@@ -104,6 +104,11 @@ row!(NumpyLimit, |row| format!("{}.toml", row.framework), |row| {
     let end = |version: Option<&_>| version.map_or_else(|| "..".to_owned(), ToString::to_string);
     format!("numpy_limit {} {} to {}", row.framework, end(row.first.as_ref()), end(row.last.as_ref()))
 });
+row!(FrameworkRequirement, |row| format!("{}.toml", row.framework), |row| {
+    let one = row.requires.first().map(String::as_str).unwrap_or_default();
+    let python = row.python_from.map(|python| format!(" Python {python}")).unwrap_or_default();
+    format!("requirement {} {} to {} {one}{python}", row.framework, row.first, row.last)
+});
 row!(CoupledPackage, |_| "companions.toml".into(), |row| format!("coupled_package {}", row.package));
 row!(CoupledRelease, |_| "companions.toml".into(), |row| {
     let versions = row.versions.first().map(ToString::to_string).unwrap_or_default();
@@ -184,6 +189,7 @@ macro_rules! every_table {
             coupled_package: CoupledPackage => coupled_packages,
             coupled_release: CoupledRelease => coupled_releases,
             source_recipe: SourceRecipe => source_recipes,
+            requirement: FrameworkRequirement => requirements,
             same_module: SameModule => same_modules,
             wheel_libraries: WheelLibraries => wheel_libraries,
             distribution_library: DistributionLibrary => distribution_libraries,

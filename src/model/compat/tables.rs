@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe};
-use super::needs::{DistributionLibrary, SameModule, WheelLibraries};
+use super::needs::{DistributionLibrary, FrameworkRequirement, SameModule, WheelLibraries};
 use crate::model::versions::{
     ComputeCapability, CudaApiVersion, CudaVariant, DriverVersion, FrameworkVersion, GlibcVersion,
     LibraryVersion, Machine, PythonVersion, ToolkitVersion,
@@ -88,6 +88,8 @@ pub struct Matrix {
     pub coupled_releases: Vec<CoupledRelease>,
     /// How source distributions that compile CUDA code are built.
     pub source_recipes: Vec<SourceRecipe>,
+    /// What releases of frameworks require of other packages.
+    pub requirements: Vec<FrameworkRequirement>,
     /// Distributions that install one module.
     pub same_modules: Vec<SameModule>,
     /// Libraries of the operating system that wheels load.

@@ -10,6 +10,7 @@ const GENERAL: &[&str] = &[
     "jax-without-cuda",
     "onnxruntime-no-cuda",
     "nccl-system-error",
+    "apptainer-failed",
     "nccl-no-infiniband",
     "nccl-remote-exit",
     "nccl-timeout",

@@ -81,6 +81,21 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://slurm.schedmd.com/sbatch.html",
     },
     KnownError {
+        id: "slurm-authentication",
+        texts: &[
+            &["Munge decode failed"],
+            &["Munge encode failed"],
+            &["has authentication error"],
+            &["Protocol authentication error"],
+        ],
+        what: "Slurm's machines do not accept each other's messages",
+        why: "munge signs each message with a key and the time: munged does not run on this machine, a clock is minutes off (`Expired credential`, `Rewound credential`), or the keys differ (`Invalid credential`)",
+        cures: &[
+            "on this machine, the controller and the nodes see `systemctl status munge` and compare the clocks (`date`, `chronyc tracking`); all have one /etc/munge/munge.key, which munged reads when it starts; `scontrol ping` then answers",
+        ],
+        source: "https://github.com/dun/munge/wiki/Installation-Guide",
+    },
+    KnownError {
         id: "user-unknown",
         texts: &[
             &["getpwuid(): uid not found"],
@@ -252,6 +267,20 @@ pub(super) const ENTRIES: &[KnownError] = &[
             "in a container run `mpirun --allow-run-as-root --oversubscribe` or, without MPI, `torchrun`; under Slurm use `srun --mpi=pmix`; the library is the distribution's package libopenmpi3 in `[packages] apt`",
         ],
         source: "https://docs.open-mpi.org/en/v5.0.x/launching-apps/index.html",
+    },
+    KnownError {
+        id: "squashfs-compression",
+        texts: &[
+            &["Squashfs image uses * compression, this version supports only"],
+            &["Filesystem uses * compression. This is not supported"],
+            &["kernel reported a bad superblock for squashfs image partition"],
+        ],
+        what: "this machine does not read the compression of the image file",
+        why: "its squashfuse or kernel is built without it: zstd needs Linux 4.14 with SQUASHFS_ZSTD, or a squashfuse with libzstd",
+        cures: &[
+            "write the file again with `--compression gzip`, which every reader knows: `envforge export sif {spec|SPEC} FILE.sif --compression gzip` (or `export squashfs`); a file of `enroot import` with `ENROOT_SQUASH_OPTIONS=\"-comp gzip\"`",
+        ],
+        source: "https://github.com/vasi/squashfuse/issues/67; https://github.com/apptainer/apptainer/issues/2458",
     },
     KnownError {
         id: "apptainer-squashfs",

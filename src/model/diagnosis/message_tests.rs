@@ -127,6 +127,10 @@ fn specific_error_stands_for_a_general_one_nearby() {
     assert_eq!(ids(&findings(&far(150))), ["cuda-library-missing"]);
     assert_eq!(ids(&findings(&far(300))), ["bitsandbytes-setup", "cuda-library-missing"]);
     assert_eq!(ids(&findings(general)), ["bitsandbytes-setup"]);
+    let failed = "FATAL:   container creation failed: while mounting image: squashfuse_ll exited:";
+    let reader = "Squashfs image uses (null) compression, this version supports only xz, zlib.";
+    assert_eq!(ids(&findings(&format!("{failed}\n{reader}\n"))), ["squashfs-compression"]);
+    assert_eq!(ids(&findings(failed)), ["apptainer-failed"]);
     assert_eq!(findings(&far(150)).lines.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 152]);
 }
 

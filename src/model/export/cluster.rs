@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::model::cluster::ClusterRuntime;
 use crate::model::image::plan::{BaseSource, BuildPlan};
 use crate::model::image::render::{rendered, shell_word, values};
-use crate::model::image_ref::ImageRef;
+use crate::model::image_ref::{DEFAULT_REGISTRY, ImageRef};
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
 
@@ -68,6 +68,17 @@ fn environment(plan: &BuildPlan) -> String {
     out
 }
 
+/// Returns a pushed image as enroot and `srun --container-image` name it: `registry.example.com#team/vision@sha256:…`. With the registry
+/// named, no release of enroot takes what stands before the `@` for a user.
+pub(crate) fn enroot_name(image: &ImageRef) -> String {
+    let registry = match image.registry() {
+        DEFAULT_REGISTRY => "registry-1.docker.io",
+        registry => registry,
+    };
+    let between = if image.digest().is_some() { '@' } else { ':' };
+    format!("{registry}#{}{between}{}", image.repository(), image.wanted())
+}
+
 /// Where a job gets its image from.
 #[derive(Debug, Clone, Copy)]
 pub enum JobImage<'a> {
@@ -75,17 +86,21 @@ pub enum JobImage<'a> {
     Folder,
     /// A registry.
     Pushed(&'a ImageRef),
+    /// A registry, through pyxis on each node.
+    Pyxis(&'a ImageRef),
     /// A file that all nodes have, with the runtime that starts it.
     File(ClusterRuntime, &'a Utf8Path),
 }
 
 /// Returns the text of `job.sbatch`, which runs a command in the image on every task of a job.
 pub fn slurm(lock: &Lock, shell: &Shell, image: JobImage<'_>) -> String {
-    let (pushed, file) = match image {
-        JobImage::Folder => (None, None),
-        JobImage::Pushed(reference) => (Some(reference), None),
-        JobImage::File(runtime, path) => (None, Some((runtime, path))),
+    let (pushed, container, file) = match image {
+        JobImage::Folder => (None, None, None),
+        JobImage::Pushed(reference) => (Some(reference), None, None),
+        JobImage::Pyxis(reference) => (Some(reference), Some(enroot_name(reference)), None),
+        JobImage::File(runtime, path) => (None, None, Some((runtime, path))),
     };
+    let runtime = file.map(|(runtime, _)| runtime).or(container.as_ref().map(|_| ClusterRuntime::Pyxis));
     let run = lock.added.run.iter().filter(|_| pushed.is_none());
     let mut secrets: Vec<_> = run.flat_map(|run| run.secrets.iter()).collect();
     secrets.sort();
@@ -100,7 +115,8 @@ pub fn slurm(lock: &Lock, shell: &Shell, image: JobImage<'_>) -> String {
         "image": pushed.map(ToString::to_string),
         "sif": sif(pushed),
         "file": file.map(|(_, path)| path),
-        "starter": file.map(|(runtime, _)| runtime.as_str()),
+        "container": container,
+        "starter": runtime.map(ClusterRuntime::as_str),
         "call": file.map(|(runtime, _)| runtime.kind().call()),
         "runtime": RUNTIME.trim_end(),
     });
@@ -256,8 +272,44 @@ mod tests {
         }
     }
 
-    /// Runs a job with an `srun` that prints its words; returns the words, or the error.
-    #[expect(clippy::disallowed_methods, reason = "runs a job with a stand-in")]
+    #[test]
+    fn image_of_a_registry_has_the_form_of_enroot() {
+        let digest = format!("sha256:{}", "a".repeat(64));
+        for (name, of_enroot) in [
+            (format!("box.test:5000/team/vision@{digest}"), format!("box.test:5000#team/vision@{digest}")),
+            (format!("box.test/team/vision:2@{digest}"), format!("box.test#team/vision@{digest}")),
+            (format!("debian@{digest}"), format!("registry-1.docker.io#library/debian@{digest}")),
+            ("team/vision".to_owned(), "registry-1.docker.io#team/vision:latest".to_owned()),
+        ] {
+            assert_eq!(enroot_name(&name.parse().expect("a reference")), of_enroot);
+        }
+    }
+
+    /// No file is looked for, and nothing is built: each word reaches `srun` whole.
+    #[test]
+    fn job_of_a_pushed_image_with_pyxis_names_it_by_its_digest() {
+        let digest = format!("sha256:{}", "a".repeat(64));
+        let reference = format!("box.test/team/vision@{digest}").parse().expect("a reference");
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let job = slurm(&sample::lock(), &Shell::default(), JobImage::Pyxis(&reference));
+        assert_shell(&job);
+        assert!(!job.contains(":prepare") && !job.contains("docker"), "{job}");
+        let words = words_of(&job, folder).expect("it runs");
+        let image = format!("--container-image=box.test#team/vision@{digest}");
+        let mounts = "--container-mounts=HERE:/workspace";
+        let expected = [
+            "--kill-on-bad-exit=1",
+            &image,
+            mounts,
+            "--container-workdir=/workspace",
+            "python",
+            "my train.py",
+        ];
+        assert_eq!(words, expected);
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "writes a file for the job")]
     fn words_of_job(runtime: ClusterRuntime, mounts: &[&str], has_file: bool) -> Result<Vec<String>, String> {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = Utf8Path::from_path(folder.path()).expect("UTF-8");
@@ -267,7 +319,12 @@ mod tests {
         }
         let toml = format!("schema = 1\nspec = \"pytorch-cuda\"\n[shell]\nmounts = {mounts:?}\n");
         let shell = ProjectFile::parse("p.toml", &toml).expect("reads").default.shell;
-        let job = slurm(&sample::lock(), &shell, JobImage::File(runtime, &file));
+        words_of(&slurm(&sample::lock(), &shell, JobImage::File(runtime, &file)), folder)
+    }
+
+    /// Runs a job with an `srun` that prints its words; returns the words, or the error.
+    #[expect(clippy::disallowed_methods, reason = "runs a job with a stand-in")]
+    fn words_of(job: &str, folder: &Utf8Path) -> Result<Vec<String>, String> {
         let script = format!("srun() {{ printf '%s\\n' \"$@\"; }}\n{job}");
         let mut bash = std::process::Command::new("bash");
         bash.args(["-c", &script, "job", "python", "my train.py"])

@@ -2,6 +2,7 @@
 //!
 //! Pure.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -13,18 +14,25 @@ use crate::model::image::render::rendered;
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
+use crate::model::request::{Level, MaxAge};
 use crate::model::shared_memory::shm_text;
 use crate::model::verdict::expectation_file;
 
 /// Files of the base by name.
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("kustomization.yaml", include_str!("../../../templates/kubernetes/kustomization.yaml.j2")),
     ("expect.yaml", include_str!("../../../templates/kubernetes/expect.yaml.j2")),
     ("job.yaml", include_str!("../../../templates/kubernetes/job.yaml.j2")),
     ("shell.yaml", include_str!("../../../templates/kubernetes/shell.yaml.j2")),
     ("verify.yaml", include_str!("../../../templates/kubernetes/verify.yaml.j2")),
+    ("verify-group.yaml", include_str!("../../../templates/kubernetes/verify-group.yaml.j2")),
     ("jobset.yaml", include_str!("../../../templates/kubernetes/jobset.yaml.j2")),
 ];
+/// What the init container believes, and the init container itself.
+const ADMIT: (&str, &str) = ("admit.yaml", include_str!("../../../templates/kubernetes/admit.yaml.j2"));
+const INIT_CONTAINER: &str = include_str!("../../../templates/kubernetes/init-container.yaml.j2");
+/// Where the init container reads [`ADMIT`].
+const ADMIT_FOLDER: &str = "/admit";
 /// The most characters of a name: that of a Job gets a suffix and becomes a label, which has 63.
 const LONGEST: usize = 40;
 
@@ -37,12 +45,36 @@ pub struct AgentCall {
     pub variables: Vec<(String, String)>,
 }
 
+/// What an init container asks of the image's evidence before the pod starts.
+#[derive(Debug, Clone)]
+pub struct AdmitCall {
+    /// Keys whose word counts.
+    pub keys: Vec<AdmitKey>,
+    /// The agents whose checks count; empty: all.
+    pub agents: BTreeSet<String>,
+    /// Whether the node's GPUs and driver must be proven, or some GPU.
+    pub here: bool,
+    /// The lowest level.
+    pub level: Level,
+    /// The oldest checks.
+    pub max_age: MaxAge,
+}
+
+/// A public key of an [`AdmitCall`].
+#[derive(Debug, Clone)]
+pub struct AdmitKey {
+    /// The key in PEM form.
+    pub pem: String,
+    /// The last day whose signatures count: `2027-06-30`.
+    pub not_after: Option<String>,
+}
+
 /// Returns the files (name, text) for a pushed image; `None`: no GPU that the matrix knows runs the stack.
 pub fn kubernetes(
     lock: &Lock,
     shell: &Shell,
     pushed: &ImageRef,
-    agent: &AgentCall,
+    (agent, admit): (&AgentCall, Option<&AdmitCall>),
     matrix: &Matrix,
 ) -> Option<Vec<(&'static str, String)>> {
     let terms = node_terms(&lock.stack, matrix);
@@ -55,8 +87,11 @@ pub fn kubernetes(
         "torch" => "import torch; print(torch.__version__, torch.cuda.get_device_name())".to_owned(),
         other => format!("import {other}; print({other}.__version__)"),
     };
-    let values = json!({
-        "name": resource_name(lock),
+    let name = resource_name(lock);
+    let init = admit.map(|admit| init_container(admit, pushed));
+    let indented_init = |indent: usize| init.as_deref().map(|text| indented(text, indent));
+    let mut values = json!({
+        "name": &name,
         "envforge": env!("CARGO_PKG_VERSION"),
         "lock": &lock.hash()[..12],
         "image": Value::from(pushed.to_string()).to_string(),
@@ -67,9 +102,67 @@ pub fn kubernetes(
         "agent": Value::from(agent.command.clone()).to_string(),
         "variables": agent.variables,
         "expect": indented(&expectation_file(lock), 4),
+        "init": indented_init(6),
+        "wide_init": indented_init(14),
+        "admit_image": admitting_name(pushed),
     });
-    let file = |(name, template): &(&'static str, &str)| (*name, rendered(template.trim_end(), &values));
-    Some(TEMPLATES.iter().map(file).collect())
+    let file = |(name, template): &(&'static str, &str), values: &Value| {
+        (*name, rendered(template.trim_end(), values))
+    };
+    let mut files: Vec<_> = TEMPLATES.iter().map(|one| file(one, &values)).collect();
+    if let Some(admit) = admit {
+        values["admit"] = admit_values(admit);
+        files.push(file(&ADMIT, &values));
+    }
+    Some(files)
+}
+
+/// The image of the init container: one with this program, next to the pushed image.
+pub fn admitting_image(pushed: &ImageRef) -> String {
+    format!("{}:{}", admitting_name(pushed), env!("CARGO_PKG_VERSION"))
+}
+
+fn admitting_name(pushed: &ImageRef) -> String {
+    let (registry, repository) = (pushed.registry(), pushed.repository());
+    match repository.rsplit_once('/') {
+        Some((folder, _)) => format!("{registry}/{folder}/envforge"),
+        None => format!("{registry}/envforge"),
+    }
+}
+
+fn init_container(admit: &AdmitCall, pushed: &ImageRef) -> String {
+    let mut args = vec![pushed.to_string(), format!("--config={ADMIT_FOLDER}/config.toml")];
+    if admit.here {
+        args.push("--here".to_owned());
+    }
+    args.push(format!("--level={}", admit.level.as_str()));
+    args.push(format!("--max-age={}", admit.max_age));
+    let values = json!({
+        "image": Value::from(admitting_image(pushed)).to_string(),
+        "args": yaml(&args.into(), 6),
+        "folder": ADMIT_FOLDER,
+    });
+    rendered(INIT_CONTAINER.trim_end(), &values).trim_end().to_owned()
+}
+
+/// The configuration of the init container, and the files of its keys by name.
+fn admit_values(admit: &AdmitCall) -> Value {
+    let mut config = "[trust]\nkeys = [\n".to_owned();
+    let mut files = Vec::new();
+    for (number, key) in admit.keys.iter().enumerate() {
+        let file = format!("key-{}.pub", number + 1);
+        let end = match &key.not_after {
+            Some(day) => format!(", not-after = \"{day}\""),
+            None => String::new(),
+        };
+        let _ = writeln!(config, "  {{ file = \"{ADMIT_FOLDER}/{file}\"{end}, for = [\"tests\"] }},");
+        files.push(json!({ "file": file, "pem": indented(&key.pem, 4) }));
+    }
+    config.push_str("]\n");
+    if !admit.agents.is_empty() {
+        let _ = writeln!(config, "[policy]\nagents = {}", json!(admit.agents));
+    }
+    json!({ "config": indented(&config, 4), "files": files })
 }
 
 /// The project's name, or that of the image, as Kubernetes takes names.
@@ -193,9 +286,22 @@ mod tests {
             command: ["/opt/envforge/agent", "full"].map(str::to_owned).to_vec(),
             variables: vec![("HOME".to_owned(), "/tmp".to_owned())],
         };
-        let pushed = pushed.parse().expect("a reference");
-        let files =
-            kubernetes(&lock, &Shell::default(), &pushed, &agent, Matrix::embedded()).expect("it runs");
+        let pushed: ImageRef = pushed.parse().expect("a reference");
+        let admit = AdmitCall {
+            keys: vec![AdmitKey { pem: "-----BEGIN\n".to_owned(), not_after: Some("2027-06-30".to_owned()) }],
+            agents: BTreeSet::from(["a".repeat(64)]),
+            here: true,
+            level: Level::Full,
+            max_age: MaxAge::DEFAULT,
+        };
+        let base = |admit: Option<&AdmitCall>| {
+            kubernetes(&lock, &Shell::default(), &pushed, (&agent, admit), Matrix::embedded())
+                .expect("it runs")
+        };
+        let files = base(Some(&admit));
+        // Without evidence that is asked for nothing of it is there.
+        let bare = base(None);
+        assert!(bare.len() + 1 == files.len() && bare.iter().all(|(_, text)| !text.contains("admit")));
         let short = lock.hash()[..12].to_owned();
         let shown = files.iter().filter(|(name, _)| *name != "expect.yaml");
         let shown = shown.map(|(name, text)| ["--- ", name, "\n", &text.replace(&short, "LOCK")].concat());
@@ -215,6 +321,14 @@ mod tests {
         ] {
             lock.added.project = Some(project.to_owned());
             assert_eq!(resource_name(&lock), wanted);
+        }
+        for (pushed, wanted) in [
+            ("registry.example.com/team/vision", "registry.example.com/team/envforge:"),
+            ("registry.example.com:5000/vision", "registry.example.com:5000/envforge:"),
+            ("team/vision", "docker.io/team/envforge:"),
+        ] {
+            let pushed: ImageRef = pushed.parse().expect("a reference");
+            assert_eq!(admitting_image(&pushed), format!("{wanted}{}", env!("CARGO_PKG_VERSION")));
         }
         for (size, wanted) in
             [("8g", "8Gi"), ("512M", "512Mi"), ("64kb", "64Ki"), ("1000", "1000"), ("2T", "2Ti")]

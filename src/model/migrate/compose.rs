@@ -113,11 +113,7 @@ pub fn from_compose(
             (Some(written), None) => {
                 let origin = Origin::holding(file, text, &written);
                 let image = filled(&written, variables);
-                if image.contains('$') {
-                    reading.leave(origin, &written, "the image is a variable without a default: name it");
-                } else {
-                    take_image(&mut reading, &image, &origin, matrix);
-                }
+                take_image(&mut reading, &image, &origin, matrix);
             }
             (_, Some(build)) => {
                 let origin = Origin::holding(file, text, "build");
@@ -134,6 +130,8 @@ pub fn from_compose(
             (None, None) => reading.leave(Origin::holding(file, text, &name), &name, "names no image"),
         }
     }
+    // An image without any name may be that of another service.
+    reading.open_images.retain(|open| open.package.is_some());
     // Databases and web servers are none of the project's image, where another service is.
     if !reading.packages.is_empty() || !reading.cuda.is_empty() || !reading.builds.is_empty() {
         for note in reading.left.iter_mut().filter(|note| note.why == UNNAMED) {

@@ -10,11 +10,13 @@ use super::built_for::{compared_local, cuda_of_package, major_in_name, torch_of_
 use super::index_page::is_file_of_default;
 use super::other_framework::other_framework;
 use super::outcome::{Change, Migration, ProjectPackage, Refusal, Row};
+use super::overruled::take_out;
 use super::place::Origin;
 use super::pythons::allows;
 use super::reading::{
     Asked, CudaFact, IndexSeen, Kind, Note, Reading, Strength, shortened, shortened_reason,
 };
+use super::requirement_line::normalized;
 use super::requirements::both;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Product, Variant};
@@ -26,6 +28,9 @@ use crate::model::versions::{CudaVariant, FrameworkVersion, Machine, PythonVersi
 
 /// Versions of a framework that are tried until one resolves.
 const TRIED: usize = 120;
+
+/// What a package means for the framework that it needs and that no file names.
+const NEWEST: &str = "the newest for the target is taken";
 
 /// Why a line that names the CUDA is kept; the CUDA follows.
 const CUDA_OF_THE_IMAGE: &str = "the CUDA of the image: ";
@@ -60,6 +65,10 @@ pub fn decide(mut readings: Vec<Reading>, question: &Question<'_>) -> Result<Mig
         readings.iter().filter(|one| one.says_something()).map(|one| one.file.clone()).collect();
     let mut decision =
         Decision { question, rows: Vec::new(), files: files.clone(), changed: false, seen: BTreeSet::new() };
+    for (change, note) in take_out(&mut readings, question.matrix, question.machine) {
+        decision.changed = true;
+        decision.note(change, &note);
+    }
     for reading in &readings {
         for note in &reading.changed {
             decision.note(Change::Changed, note);
@@ -182,10 +191,17 @@ impl<'a> Decision<'a> {
         let packages = self.merged(readings, first);
         let Some(framework) = self.typed().or_else(|| self.framework(&packages, readings)) else {
             self.rest(readings, &packages);
+            if let Some((unknown, product)) = self.unknown_release(readings, None) {
+                return Err(self.refused_for(unknown, product));
+            }
             let other = self.rows.iter().find_map(|row| other_framework(&row.text));
             return Err(Refusal::NoFramework { files: self.files, other, rows: self.rows });
         };
         let framework = self.with_torch_of_extensions(framework, &packages);
+        if let Some((unknown, product)) = self.unknown_release(readings, Some(&framework)) {
+            self.rest(readings, &packages);
+            return Err(self.refused_for(unknown, product));
+        }
         let devel = readings.iter().find_map(|reading| reading.devel.as_ref());
         let named = readings.iter().any(|reading| !reading.python.is_empty());
         let specs = if let Some(typed) = self.question.spec {
@@ -211,6 +227,48 @@ impl<'a> Decision<'a> {
             _ => stack,
         };
         Ok(self.project(readings, packages, &framework, &stack))
+    }
+
+    /// What hides the release of the framework behind a variable without a value, where no other line says it: an image or a
+    /// requirement, and the product.
+    fn unknown_release(
+        &self,
+        readings: &[Reading],
+        framework: Option<&Framework<'a>>,
+    ) -> Option<((String, Origin), &'a Product)> {
+        let asked = framework.and_then(|one| one.asked.as_ref());
+        let is_known = asked.is_some_and(|asked| !asked.versions.is_empty() || asked.local.is_some());
+        if self.question.spec.is_some() || is_known {
+            return None;
+        }
+        let named = framework_packages(self.question.matrix);
+        let of_package = |package: &str| {
+            let product = named.iter().find(|(name, _)| *name == package).map(|(_, product)| *product)?;
+            framework.is_none_or(|one| one.package == package).then_some(product)
+        };
+        let of_image = |package: Option<&str>| match (package, framework) {
+            (Some(package), _) => of_package(package),
+            // The image may have the framework that a package needs and no line names.
+            (None, Some(framework)) if framework.asked.is_none() => Some(framework.product),
+            (None, _) => None,
+        };
+        let images = readings.iter().flat_map(|reading| &reading.open_images).filter_map(|open| {
+            Some(((open.image.clone(), open.origin.clone()), of_image(open.package.as_deref())?))
+        });
+        let lines = readings.iter().flat_map(|reading| &reading.left).filter_map(|note| {
+            let (name, _) = note.written.split_once(['=', '<', '>', '~', '!', '[', ' ', '@'])?;
+            let product = of_package(package_today(&normalized(name)))?;
+            note.written.contains('$').then(|| ((note.written.clone(), note.origin.clone()), product))
+        });
+        images.chain(lines).next()
+    }
+
+    /// The refusal for a release that is not known.
+    fn refused_for(self, (written, origin): (String, Origin), product: &Product) -> Refusal {
+        let mut rows = self.rows;
+        rows.retain(|row| !row.why.ends_with(NEWEST));
+        let origin = Box::new(origin);
+        Refusal::UnknownRelease { written, origin, product: product.name.clone(), files: self.files, rows }
     }
 
     /// The first spec that resolves and that all packages fit; else the first that resolves, whose comparison says why not.
@@ -315,9 +373,12 @@ impl<'a> Decision<'a> {
                 }
             }
         }
-        let constraints: Vec<_> = readings.iter().flat_map(|one| &one.constraints).collect();
+        let mut constraints: BTreeMap<&str, Vec<&Asked>> = BTreeMap::new();
+        for constraint in readings.iter().flat_map(|one| &one.constraints) {
+            constraints.entry(&constraint.name).or_default().push(constraint);
+        }
         for (asked, _) in &mut all {
-            for constraint in constraints.iter().filter(|one| one.name == asked.name) {
+            for constraint in constraints.get(asked.name.as_str()).into_iter().flatten() {
                 asked.versions = both(&asked.versions, &constraint.versions);
                 if asked.local.is_none() {
                     asked.local.clone_from(&constraint.local);
@@ -369,10 +430,13 @@ impl<'a> Decision<'a> {
 
     /// A framework that is asked for by a name that is none of a package today: `tensorflow-gpu`, `pytorch`.
     fn by_its_package(&mut self, mut asked: Asked) -> Asked {
-        let Some((_, package)) = RENAMED.iter().find(|(name, _)| *name == asked.name) else { return asked };
+        if package_today(&asked.name) == asked.name {
+            return asked;
+        }
+        let package = package_today(&asked.name).to_owned();
         self.changed = true;
         self.row(Change::Changed, &asked.origin, &asked.written, &format!("the package is called {package}"));
-        (*package).clone_into(&mut asked.name);
+        asked.name = package;
         asked
     }
 
@@ -415,6 +479,13 @@ impl<'a> Decision<'a> {
     }
 
     fn merge(&mut self, (own, own_kind): &mut (Asked, Kind), asked: &Asked, kind: Kind) {
+        let is_other = *own_kind != kind && !asked.versions.is_empty();
+        if is_other && contradict(&own.versions, &asked.versions) {
+            let why = format!("contradicts {} in {}, which is taken", own.requirement(), own.origin);
+            self.changed = true;
+            // Neither its extras nor its build are those of the release that is taken.
+            return self.row(Change::NotTakenOver, &asked.origin, &asked.written, &why);
+        }
         if own.local.is_none() {
             own.local.clone_from(&asked.local);
         }
@@ -427,11 +498,6 @@ impl<'a> Decision<'a> {
         }
         if *own_kind == kind && own.versions != asked.versions {
             own.versions = both(&own.versions, &asked.versions);
-        } else if !asked.versions.is_empty() && contradict(&own.versions, &asked.versions) {
-            let why = format!("contradicts {} in {}, which is taken", own.requirement(), own.origin);
-            let (origin, written) = (asked.origin.clone(), asked.written.clone());
-            self.changed = true;
-            self.row(Change::NotTakenOver, &origin, &written, &why);
         } else if own.versions != asked.versions && !asked.versions.is_empty() {
             self.changed = true;
             own.versions = both(&own.versions, &asked.versions);
@@ -499,7 +565,7 @@ impl<'a> Decision<'a> {
             let why = if package == "torch" && packages.iter().any(is_built_for_one) {
                 "needs pytorch: the release that a wheel is built for is taken".to_owned()
             } else {
-                format!("needs {}, which no file pins: the newest for the target is taken", product.framework)
+                format!("needs {}, which no file pins: {NEWEST}", product.framework)
             };
             self.row(Change::Changed, &asked.origin, &asked.written, &why);
             return Some(Framework { product, asked: None, package });
@@ -1056,7 +1122,7 @@ fn union_of_extras(first: &str, second: &str) -> String {
 }
 
 /// Whether no version can meet both conditions, as far as exact versions tell.
-fn contradict(first: &VersionSpecifiers, second: &VersionSpecifiers) -> bool {
+pub(super) fn contradict(first: &VersionSpecifiers, second: &VersionSpecifiers) -> bool {
     match (exact(first), exact(second)) {
         (Some(one), _) => !second.contains(&one),
         (None, Some(one)) => !first.contains(&one),
@@ -1112,8 +1178,13 @@ pub fn names_a_framework(reading: &Reading, matrix: &Matrix) -> bool {
     packages.any(|asked| renamed(&asked.name) || named.iter().any(|(package, _)| *package == asked.name))
 }
 
+/// The package that a name of a framework stands for today: `torch` for `pytorch`.
+pub(super) fn package_today(name: &str) -> &str {
+    RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, package)| *package)
+}
+
 /// The packages that stand for each product, in the order in which products are meant if a project names several.
-fn framework_packages(matrix: &Matrix) -> Vec<(&str, &Product)> {
+pub(super) fn framework_packages(matrix: &Matrix) -> Vec<(&str, &Product)> {
     let mut all = Vec::new();
     for product in matrix.products_in_order() {
         let rows = matrix.variants.iter().filter(|row| row.framework == product.framework);

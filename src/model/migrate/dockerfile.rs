@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::conda::take as take_conda;
-use super::image_name::take_image;
+use super::image_name::{leave_open, take_image};
 use super::place::Origin;
 use super::pythons::exact;
 use super::reading::{Given, Kind, PythonFact, Reading, Strength};
@@ -265,11 +265,11 @@ impl Reader<'_> {
     fn from(&mut self, rest: &str, origin: &Origin) {
         let (image, is_known) = self.stage(rest);
         if image.contains('$') {
-            return self.reading.leave(
-                origin.clone(),
-                rest,
-                "the image is an ARG without a default: name it",
-            );
+            leave_open(&mut self.reading, &image, origin, self.matrix);
+            if self.part == Part::Source {
+                self.reading.open_images.retain(|open| open.package.is_some());
+            }
+            return;
         }
         if is_known {
             return;
@@ -615,7 +615,7 @@ mod tests {
         assert_eq!(requirements(&reading), ["torch==2.5.1", "einops"]);
         assert_eq!(reading.cuda.len(), 1);
         assert!(reading.devel.is_some());
-        assert!(reading.left[0].why.contains("ARG without a default"), "{:?}", reading.left);
+        assert!(reading.left[0].why.contains("a variable without a value"), "{:?}", reading.left);
     }
 
     #[test]

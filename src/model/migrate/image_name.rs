@@ -5,7 +5,7 @@ use pep440_rs::VersionSpecifiers;
 use super::conda_spec::cuda_of;
 use super::place::Origin;
 use super::pythons::exact;
-use super::reading::{CudaFact, Note, PythonFact, Reading, Strength};
+use super::reading::{CudaFact, Kind, Note, OpenImage, PythonFact, Reading, Strength};
 use super::requirement_line::{JETSON, Line, line};
 use crate::model::compat::Matrix;
 use crate::model::versions::CudaVariant;
@@ -14,8 +14,41 @@ use crate::model::versions::CudaVariant;
 pub(super) const UNNAMED: &str =
     "its name does not say what it holds: name the framework, `envforge init pytorch-cuda:VERSION`";
 
+/// Why an image is not taken over of which a variable hides the tag.
+const OPEN: &str = "a variable without a value: name the image, or give the variable a default";
+
+/// Notes an image of which a variable without a value hides the tag, or the name. One whose name is known and says no framework is
+/// only left out.
+pub(super) fn leave_open(reading: &mut Reading, image: &str, origin: &Origin, matrix: &Matrix) {
+    reading.leave(origin.clone(), image, OPEN);
+    let known = &image[..image.find(['$', '{']).unwrap_or(image.len())];
+    let name = match known.rsplit_once([':', '@']) {
+        Some((name, rest)) if !rest.contains('/') => name,
+        _ => "",
+    };
+    let package = if name.is_empty() { None } else { framework_named(name, matrix) };
+    if package.is_some() || known.is_empty() {
+        let (origin, image) = (origin.clone(), image.to_owned());
+        reading.open_images.push(OpenImage { origin, image, package });
+    }
+}
+
+/// The package of the framework that the name of an image says, whatever its tag.
+fn framework_named(name: &str, matrix: &Matrix) -> Option<String> {
+    let mut scratch = Reading::of("", Kind::Image);
+    take_image(&mut scratch, name, &Origin::file(""), matrix);
+    let said = scratch.packages.into_iter().next().map(|asked| asked.name);
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let begins = [("pytorch", "torch"), ("tensorflow", "tensorflow")];
+    let of_name = || begins.iter().find(|(begin, _)| last.starts_with(begin)).map(|(_, package)| *package);
+    said.or_else(|| of_name().map(str::to_owned))
+}
+
 /// Takes over what an image's name says.
 pub(super) fn take_image(reading: &mut Reading, image: &str, origin: &Origin, matrix: &Matrix) {
+    if image.contains(['$', '{']) {
+        return leave_open(reading, image, origin, matrix);
+    }
     let plain = image.split('@').next().unwrap_or_default();
     let (name, tag) = match plain.rsplit_once(':') {
         Some((name, tag)) if !tag.contains('/') => (name, tag),
@@ -213,7 +246,6 @@ fn framework(reading: &mut Reading, package: &str, version: &str, image: &str, o
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::migrate::reading::Kind;
 
     fn read(image: &str) -> Reading {
         let mut reading = Reading::of("Dockerfile", Kind::Image);
@@ -277,6 +309,19 @@ mod tests {
         assert!(read("tensorflow/tensorflow:2.15.0-gpu").left.is_empty());
         let ngc = read("nvcr.io/nvidia/pytorch:24.02-py3");
         assert!(ngc.left.is_empty() && ngc.changed[0].why.contains("the release 2.3.0 instead"), "{ngc:?}");
+        for (image, package) in [
+            ("pytorch/pytorch:${TAG}", Some(Some("torch"))),
+            ("pytorch/pytorch:${TORCH}-cuda12.1-cudnn8-runtime", Some(Some("torch"))),
+            ("nvcr.io/nvidia/tensorflow:$RELEASE-tf2-py3", Some(Some("tensorflow"))),
+            ("vllm/vllm-openai:{{ TAG }}", Some(Some("vllm"))),
+            ("${BASE}", Some(None)),
+            ("nvidia/cuda:${CUDA}-runtime-ubuntu22.04", None),
+            ("localhost:5000/own:${TAG}", None),
+        ] {
+            let reading = read(image);
+            let open = reading.open_images.first().map(|open| open.package.as_deref());
+            assert_eq!((open, reading.left.len(), reading.packages.len()), (package, 1, 0), "{image}");
+        }
         assert!(read("team/own:1").left[0].why.contains("does not say"));
         assert!(read("ubuntu:22.04").kept[0].why.contains("base = \"ubuntu:22.04\""));
     }

@@ -21,6 +21,7 @@ mod lock_selection;
 mod locks;
 mod other_framework;
 mod outcome;
+mod overruled;
 mod pipfile;
 mod place;
 mod poetry;

@@ -89,6 +89,19 @@ pub enum Refusal {
         /// What became of their lines.
         rows: Vec<Row>,
     },
+    /// The release of the framework is behind a variable without a value, and no other line says it.
+    UnknownRelease {
+        /// The image or requirement: `pytorch/pytorch:${TAG}`.
+        written: String,
+        /// Where it is written.
+        origin: Box<Origin>,
+        /// The product whose release is to be named.
+        product: String,
+        /// The files.
+        files: Vec<String>,
+        /// What became of their lines.
+        rows: Vec<Row>,
+    },
     /// What is asked for does not resolve: the spec says what was meant.
     Impossible {
         /// The spec.

@@ -171,6 +171,16 @@ pub struct Build {
     pub given: Given,
 }
 
+/// A base image of which a variable without a value hides the tag, or the name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenImage {
+    pub origin: Origin,
+    /// As far as it is known: `pytorch/pytorch:${TAG}`.
+    pub image: String,
+    /// The package of its framework, where the name says one; `None`: the name is not known either.
+    pub package: Option<String>,
+}
+
 /// The decisions of the caller of a Dockerfile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Given {
@@ -215,6 +225,8 @@ pub struct Reading {
     pub includes: Vec<(Origin, String)>,
     /// Dockerfiles that it builds.
     pub builds: Vec<Build>,
+    /// Base images whose tag or name is not known.
+    pub open_images: Vec<OpenImage>,
     /// Folders of the parts of a workspace, as patterns.
     pub members: Vec<String>,
     /// Parts of the workspace that it needs itself.
@@ -249,6 +261,7 @@ impl Reading {
             left: Vec::new(),
             includes: Vec::new(),
             builds: Vec::new(),
+            open_images: Vec::new(),
             members: Vec::new(),
             needed_members: Vec::new(),
             constraint_files: Vec::new(),
@@ -293,7 +306,12 @@ impl Reading {
             !self.cuda.is_empty(),
             !self.python.is_empty(),
         ];
-        lists.contains(&true) || !self.apt.is_empty() || !self.offered.is_empty() || !self.kept.is_empty()
+        let names_a_framework = self.open_images.iter().any(|open| open.package.is_some());
+        lists.contains(&true)
+            || names_a_framework
+            || !self.apt.is_empty()
+            || !self.offered.is_empty()
+            || !self.kept.is_empty()
     }
 }
 

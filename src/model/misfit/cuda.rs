@@ -22,7 +22,7 @@ pub(super) fn misfits(question: Question<'_>) -> Vec<Misfit> {
         let name = releases[at].split("==").next().unwrap_or_default().to_owned();
         let text = format!("{}{}", violation.text, question.required_by(&name));
         let source = Some(violation.source);
-        all.push(Misfit { kind: MisfitKind::OtherCuda, packages: vec![name], text, apt: Vec::new(), source });
+        all.push(Misfit::new(MisfitKind::OtherCuda, vec![name], text, source));
     }
     let mut majors: BTreeMap<u8, Vec<String>> = BTreeMap::new();
     for wheel in question.added_wheels() {
@@ -41,7 +41,7 @@ pub(super) fn misfits(question: Question<'_>) -> Vec<Misfit> {
             named.join(", "),
             question.required_by(&packages[0])
         );
-        Misfit { kind: MisfitKind::OtherCuda, packages, text, apt: Vec::new(), source: None }
+        Misfit::new(MisfitKind::OtherCuda, packages, text, None)
     }));
     all
 }

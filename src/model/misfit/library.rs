@@ -13,13 +13,13 @@ pub(super) fn misfits(question: Question<'_>) -> Vec<Misfit> {
 
 fn misfit(question: Question<'_>, wheel: &LockedWheel, row: &WheelLibraries) -> Option<Misfit> {
     let (lock, matrix) = (question.lock, question.known.matrix);
-    let (mut libraries, mut apt): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut libraries, mut apt) = (Vec::<String>::new(), Vec::<String>::new());
     for library in row.libraries.iter().filter(|library| !lock.added.may_lack.contains(library)) {
         let package = matrix.distribution_libraries.iter().find(|known| known.library == *library)?;
         if question.has_deb(&package.package) {
             continue;
         }
-        libraries.push(library);
+        libraries.push(library.clone());
         if !apt.contains(&package.package) {
             apt.push(package.package.clone());
         }
@@ -37,7 +37,7 @@ fn misfit(question: Question<'_>, wheel: &LockedWheel, row: &WheelLibraries) -> 
         apt.join(", ")
     );
     let (packages, source) = (vec![wheel.name.clone()], Some(row.source.clone()));
-    Some(Misfit { kind: MisfitKind::SystemLibrary, packages, text, apt, source })
+    Some(Misfit { kind: MisfitKind::SystemLibrary, packages, text, apt, libraries, source })
 }
 
 impl Question<'_> {

@@ -2,12 +2,14 @@
 //!
 //! Owns what is said of locked packages beside each other. Must not refuse: the rules of `resolve` do.
 
+mod closure;
 mod cuda;
 mod library;
 mod paths;
 mod question;
 mod release;
 
+pub use closure::{ImageLibraries, missing_libraries};
 pub use paths::shared_paths;
 pub use question::{FileContent, KnownPackages, ListedReleases, Misfit, MisfitKind, SharedPath, WheelFiles};
 

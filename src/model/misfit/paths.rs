@@ -50,7 +50,7 @@ pub(super) fn misfits(question: Question<'_>) -> Vec<Misfit> {
             row.module
         );
         let source = Some(row.source.clone());
-        all.push(Misfit { kind: MisfitKind::SamePath, packages, text, apt: Vec::new(), source });
+        all.push(Misfit::new(MisfitKind::SamePath, packages, text, source));
     }
     for shared in question.known.shared {
         let pair = [&shared.replaced, &shared.stays];
@@ -67,7 +67,7 @@ pub(super) fn misfits(question: Question<'_>) -> Vec<Misfit> {
             shared.path
         );
         let packages = vec![replaced.clone(), stays.clone()];
-        all.push(Misfit { kind: MisfitKind::SamePath, packages, text, apt: Vec::new(), source: None });
+        all.push(Misfit::new(MisfitKind::SamePath, packages, text, None));
     }
     all
 }

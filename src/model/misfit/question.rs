@@ -34,8 +34,17 @@ pub struct Misfit {
     pub text: String,
     /// Packages of the distribution that mend it.
     pub apt: Vec<String>,
+    /// Libraries of the operating system that the image lacks, sorted.
+    pub libraries: Vec<String>,
     /// Where the fact comes from, if it is one of the matrix.
     pub source: Option<String>,
+}
+
+impl Misfit {
+    /// One that no package of the distribution mends.
+    pub(super) fn new(kind: MisfitKind, packages: Vec<String>, text: String, source: Option<String>) -> Self {
+        Self { kind, packages, text, apt: Vec::new(), libraries: Vec::new(), source }
+    }
 }
 
 /// What is known of locked packages beside the lock.

@@ -53,7 +53,7 @@ fn prereleases(question: Question<'_>) -> Vec<Misfit> {
             question.required_by(&wheel.name)
         );
         let packages = vec![wheel.name.clone()];
-        all.push(Misfit { kind: MisfitKind::PreRelease, packages, text, apt: Vec::new(), source: None });
+        all.push(Misfit::new(MisfitKind::PreRelease, packages, text, None));
     }
     all
 }
@@ -92,14 +92,9 @@ fn old(question: Question<'_>, requirement: &str) -> Option<Misfit> {
     let (newest, of_newest) = listed.newest(until)?;
     let of_locked = listed.day(&wheel.version)?;
     let behind = of_locked.until(of_newest).ok()?.get_days();
-    (behind >= OLD).then(|| Misfit {
-        kind: MisfitKind::Old,
-        text: format!(
-            "`{name} {}` is of {of_locked}, its newest release {newest} of {of_newest}: nothing newer fits, or has a wheel",
-            wheel.version
-        ),
-        packages: vec![name],
-        apt: Vec::new(),
-        source: None,
-    })
+    let text = format!(
+        "`{name} {}` is of {of_locked}, its newest release {newest} of {of_newest}: nothing newer fits, or has a wheel",
+        wheel.version
+    );
+    (behind >= OLD).then(|| Misfit::new(MisfitKind::Old, vec![name], text, None))
 }

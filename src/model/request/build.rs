@@ -43,6 +43,8 @@ pub struct Build {
     pub require_gpu: bool,
     /// Do not use cached layers.
     pub no_cache: bool,
+    /// Run the checks again, even if those of an earlier run stand.
+    pub recheck: bool,
     /// Build offline from a vendor directory.
     pub offline: Option<Utf8PathBuf>,
     /// Allow the secrets that the project requests.
@@ -73,6 +75,7 @@ impl Build {
             dry_run: false,
             require_gpu: false,
             no_cache: false,
+            recheck: false,
             offline: None,
             trust: false,
             builder: BuilderChoice::default(),

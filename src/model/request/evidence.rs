@@ -31,13 +31,13 @@ pub struct EvidenceAdmit {
     pub evidence: Option<Utf8PathBuf>,
     /// GPUs by name or compute capability; empty and not `here`: any that was proven.
     pub gpu: Vec<String>,
-    /// The driver or its branch.
-    pub driver: Option<String>,
+    /// The driver or its branch; the word `exact`, alone or next to it: a newer driver than the proven one is refused.
+    pub driver: Vec<String>,
     /// GPUs and driver of this machine.
     pub here: bool,
     /// GPUs of one compute capability prove each other.
     pub same_architecture: bool,
-    /// A newer driver than the proven one is refused.
+    /// The same as the word `exact`.
     pub exact_driver: bool,
     /// How many GPUs at once.
     pub count: u32,

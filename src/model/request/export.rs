@@ -18,8 +18,8 @@ pub struct Export {
     pub dir: Utf8PathBuf,
     /// Overwrite what an earlier export left in DIR.
     pub force: bool,
-    /// The pushed image that the files name instead of building one.
-    pub image: Option<String>,
+    /// The image of the files.
+    pub image: ExportedImage,
     /// What the spec is restricted to.
     pub parts: SpecParts,
     /// Which project.
@@ -28,6 +28,30 @@ pub struct Export {
     pub source: LockOptions,
     /// The machine that will run it.
     pub target: TargetOptions,
+}
+
+/// The image of exported files: one of a registry that they name, or one that they build.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ExportedImage {
+    /// The image of the last push of the lock, or one that is built if the lock was not pushed from here.
+    #[default]
+    PushedOrBuilt,
+    /// The image of the last push of the lock.
+    LastPush,
+    /// This pushed image.
+    Named(String),
+    /// One that is built.
+    Built,
+}
+
+impl ExportedImage {
+    /// The name of an image that was typed.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Named(name) => Some(name),
+            Self::PushedOrBuilt | Self::LastPush | Self::Built => None,
+        }
+    }
 }
 
 /// A request for `export oci`.

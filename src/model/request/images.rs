@@ -1,6 +1,7 @@
 //! `inspect`, `diff`, `size`, `prune`.
 
 use super::project::ProjectOptions;
+use super::spec_parts::SpecParts;
 
 /// A request for `inspect`.
 #[derive(Debug, Clone)]
@@ -9,6 +10,8 @@ pub struct Inspect {
     pub name: Option<String>,
     /// Print its bill of materials, as SPDX 2.3 JSON.
     pub sbom: bool,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// Which project.
     pub project: ProjectOptions,
 }
@@ -22,6 +25,10 @@ pub struct Diff {
     pub to: Option<String>,
     /// Write the changes as an HTML page, too.
     pub html: Option<camino::Utf8PathBuf>,
+    /// What the specs are restricted to.
+    pub parts: SpecParts,
+    /// Which project, in place of the other.
+    pub project: ProjectOptions,
 }
 
 /// The parts whose sizes are shown.
@@ -42,6 +49,8 @@ pub struct Size {
     pub by: SizeBy,
     /// Write the sizes as an HTML page with a treemap, too.
     pub html: Option<camino::Utf8PathBuf>,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// Which project.
     pub project: ProjectOptions,
 }

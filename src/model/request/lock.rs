@@ -18,6 +18,8 @@ pub struct Lock {
     pub diff: bool,
     /// Print the content digest of the image: computed if the engine has it, else as recorded.
     pub digest: bool,
+    /// Read the distribution's packages anew for what is not locked yet.
+    pub refresh: bool,
     /// The lock file of another tool whose versions are kept where the stack allows.
     pub from: Option<Utf8PathBuf>,
     /// Its extras.

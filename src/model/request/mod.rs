@@ -32,7 +32,9 @@ pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
 pub use edit_packages::{EditPackages, PackageAction};
 pub use evidence::{Evidence, EvidenceAdmit, EvidenceWithdraw, MaxAge};
-pub use export::{Export, ExportFile, ExportFormat, ExportOci, ExportPolicy, FileKind, PolicyController};
+pub use export::{
+    Export, ExportFile, ExportFormat, ExportOci, ExportPolicy, ExportedImage, FileKind, PolicyController,
+};
 pub use fleet::{FleetOptions, Nodes, SshHosts};
 pub use global::{GlobalOptions, ProgressMode};
 pub use images::{Diff, Inspect, Prune, Size, SizeBy};
@@ -44,7 +46,9 @@ pub use outdated::Outdated;
 pub use plan::Plan;
 pub use project::ProjectOptions;
 pub use push::Push;
-pub use shell::{ContainerOptions, LimitOptions, ServiceOptions, Shell, StartOptions, mount_hint};
+pub use shell::{
+    ChecksBefore, ContainerOptions, LimitOptions, ServiceOptions, Shell, StartOptions, mount_hint,
+};
 pub use spec_parts::SpecParts;
 pub use target::TargetOptions;
 pub use vendor::Vendor;

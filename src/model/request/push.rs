@@ -6,6 +6,7 @@ use crate::model::layer_compression::LayerCompression;
 use crate::model::versions::Machine;
 
 use super::project::ProjectOptions;
+use super::spec_parts::SpecParts;
 
 /// A request for `push`.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct Push {
     pub attest: bool,
     /// The key that signs; without one that of the environment.
     pub key: Option<Utf8PathBuf>,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// Which project.
     pub project: ProjectOptions,
 }

@@ -64,6 +64,18 @@ pub struct StartOptions {
     pub detach: bool,
     /// Join a running container in its tmux session `envforge`.
     pub attach: bool,
+    /// Which checks of an image that is built first run before it opens.
+    pub checks: ChecksBefore,
+}
+
+/// Which checks of an image that is built first run before it opens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ChecksBefore {
+    /// Those that `build` runs.
+    #[default]
+    All,
+    /// None on a GPU.
+    Static,
 }
 
 /// GPUs and limits.

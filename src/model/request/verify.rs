@@ -13,6 +13,8 @@ pub struct Verify {
     pub level: Level,
     /// Which GPUs: `all`, `none`, or indices and UUIDs apart by commas.
     pub gpus: Option<String>,
+    /// GPUs that are not here and that the image must have code for.
+    pub gpu: Vec<String>,
     /// The lock the image must agree with.
     pub lock: Option<Utf8PathBuf>,
     /// Write the reports as `JUnit` XML, too.
@@ -31,6 +33,8 @@ pub struct Verify {
     pub last: bool,
     /// Many nodes instead of this machine's engine.
     pub fleet: super::FleetOptions,
+    /// What the specs are restricted to.
+    pub parts: super::SpecParts,
     /// The project, where no image is named.
     pub project: super::ProjectOptions,
 }

@@ -155,6 +155,18 @@ impl<'a> Candidate<'a> {
         rows.filter_map(|row| row.native_driver.clone()).min()
     }
 
+    /// Returns the lowest driver that is known to compile the binary's PTX.
+    pub(crate) fn compiling_driver(&self) -> Option<DriverVersion> {
+        let native = || self.question.matrix.toolkit(&self.variant.toolkit)?.native_driver.clone();
+        self.ptx_driver().or_else(native)
+    }
+
+    /// Returns the lowest driver on which the binary runs whatever the GPU.
+    pub(crate) fn lowest_driver(&self) -> Option<DriverVersion> {
+        let compiling = self.has_only_ptx().then(|| self.compiling_driver()).flatten();
+        compiling.or_else(|| self.driver_floor().map(|(floor, _)| floor.clone()))
+    }
+
     /// Whether the target's driver can compile the binary's PTX; true for an unknown driver.
     pub(crate) fn driver_knows_ptx(&self) -> bool {
         self.driver_compiles(self.ptx_cuda())
@@ -196,10 +208,17 @@ impl<'a> Candidate<'a> {
         chosen.into_iter().collect()
     }
 
+    /// Whether the binary has PTX and no machine code: the driver compiles it on every GPU.
+    pub(crate) fn has_only_ptx(&self) -> bool {
+        self.variant.arch.as_ref().is_some_and(Vec::is_empty) && !self.variant.ptx.is_empty()
+    }
+
     /// Whether some GPU of the target runs the binary through PTX only.
     pub(crate) fn needs_ptx(&self) -> bool {
-        self.variant.arch.is_some()
-            && self.question.target.capabilities().into_iter().any(|gpu| !self.has_machine_code_for(gpu))
+        let lacks_code = |gpu: ComputeCapability| !self.has_machine_code_for(gpu);
+        self.has_only_ptx()
+            || (self.variant.arch.is_some()
+                && self.question.target.capabilities().into_iter().any(lacks_code))
     }
 }
 

@@ -498,7 +498,8 @@ pub fn excluded_releases(stack: &Stack, matrix: &Matrix) -> BTreeMap<String, Vec
     all
 }
 
-/// Returns the release of a package that fits a stack, or why none does, in one line; `None` for a package without rows.
+/// Returns the release of a package that fits a stack and how to get it where no index has it, or why none does, in one line; `None` for
+/// a package without rows.
 pub fn companion_advice(package: &str, stack: &Stack, matrix: &Matrix) -> Option<String> {
     let around = Surroundings::of(stack, matrix)?;
     let wish = Wish::of(package, matrix).filter(|wish| !wish.rows.is_empty())?;
@@ -507,8 +508,41 @@ pub fn companion_advice(package: &str, stack: &Stack, matrix: &Matrix) -> Option
     }
     Some(match wish.choose(&around, stack) {
         Choice::Fits(choice) | Choice::Build(choice) => {
-            format!("{package} {}: {}", choice.version.unwrap_or_default(), choice.because)
+            let row = wish.wheel(&around).map(|(_, row)| row).filter(|row| row.place == WheelPlace::Page);
+            let get = row.and_then(|row| download(row, choice.wheel.as_deref()?)).unwrap_or_default();
+            format!("{package} {}: {}{get}", choice.version.unwrap_or_default(), choice.because)
         }
         Choice::None(violation) => violation.text,
     })
+}
+
+/// How to get a file of a release page, which no index lists.
+fn download(row: &CoupledRelease, file: &str) -> Option<String> {
+    let page = row.release_page()?;
+    Some(format!("; download `{file}` from {page} and pass it: `--wheel FILE`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lock::sample;
+
+    #[test]
+    fn advice_says_how_to_get_a_file_of_a_release_page() {
+        let advice = companion_advice("flash-attn", &sample::stack(), Matrix::embedded()).expect("advice");
+        let ends = "; download `flash_attn-2.8.3.post1+cu12torch2.8cxx11abiTRUE-cp311-cp311-linux_x86_64.whl` from \
+                    https://github.com/Dao-AILab/flash-attention/releases and pass it: `--wheel FILE`";
+        assert!(
+            advice.starts_with("flash-attn 2.8.3.post1: wheel on the release page of")
+                && advice.ends_with(ends),
+            "{advice}"
+        );
+        let torchao = companion_advice("torchao", &sample::stack(), Matrix::embedded()).expect("advice");
+        assert!(!torchao.contains("download"), "an index has it: {torchao}");
+    }
+
+    #[test]
+    fn package_of_another_name_gets_no_advice_to_take_a_release() {
+        assert_eq!(companion_advice("apex", &sample::stack(), Matrix::embedded()), None);
+    }
 }

@@ -37,6 +37,10 @@ pub(super) fn pin_violation(
 
 /// Returns the row of the stack's torch and the versions of a package that it accepts; none: it does not pin the package.
 fn pinned<'a>(package: &str, stack: &Stack, matrix: &'a Matrix) -> Option<(&'a Variant, BTreeSet<String>)> {
+    // Thousands of other packages are asked about, each of which would read all rows.
+    if package != "triton" && !package.starts_with("nvidia-") {
+        return None;
+    }
     // What torch holds as files of its own is required from nobody, and a build from source requires what its lock says.
     if !stack.shared.is_empty() || stack.channel == Channel::Source {
         return None;

@@ -9,17 +9,20 @@ use pep508_rs::{Requirement, VersionOrUrl};
 
 use super::companion_fit::satisfies;
 use super::refusal::RuleViolation;
+use super::required::{Required, requires_another};
 use super::rule::Rule;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::Variant;
 use crate::model::local_version::{cuda_major, exact, without_local};
 use crate::model::stack::Stack;
+use crate::model::versions::FrameworkVersion;
 
 /// What is asked of every requirement next to one stack, with the rows by package: thousands of requirements look them up.
 pub(super) struct ForeignRules<'a> {
     stack: &'a Stack,
     edition: &'a str,
     matrix: &'a Matrix,
+    required: Required<'a>,
     /// The framework rows of each package.
     rows: BTreeMap<&'a str, Vec<&'a Variant>>,
 }
@@ -41,7 +44,7 @@ impl<'a> ForeignRules<'a> {
                 rows.entry(package).or_default().push(row);
             }
         }
-        Self { stack, edition: &matrix.edition, matrix, rows }
+        Self { stack, edition: &matrix.edition, matrix, required: Required::of(stack, matrix), rows }
     }
 
     /// Returns why a requirement cannot be met next to the stack; `None`: nothing speaks against it. `typed`: as the user wrote it.
@@ -83,15 +86,8 @@ impl<'a> ForeignRules<'a> {
         {
             return no(format!("{typed}: the stack pins {name} {own}"), &edition);
         }
-        if name == "numpy"
-            && let Some(limit) = &stack.numpy
-            && let Some(exact) = exact(&versions)
-            && !VersionSpecifiers::from_str(limit).is_ok_and(|limit| limit.contains(&exact))
-        {
-            return no(
-                format!("{typed}: {} {} works with numpy{limit}", stack.package, stack.version),
-                &edition,
-            );
+        if let Some(violation) = self.required.violation(typed, &name, &versions) {
+            return Some(violation);
         }
         let extras = parsed.extras.iter().map(ToString::to_string);
         let major =
@@ -127,6 +123,14 @@ impl<'a> ForeignRules<'a> {
             && let Some(text) = self.other_pin(&asked)
         {
             return no(format!("{typed} requires {text}"), &asked[0].source);
+        }
+        if let Some(version) =
+            exact(&versions).and_then(|exact| exact.to_string().parse::<FrameworkVersion>().ok())
+            && let Some(row) = rows.first()
+            && let Some(violation) =
+                requires_another((typed, row.framework.as_str()), &version, stack, self.matrix)
+        {
+            return Some(violation);
         }
         let majors: BTreeSet<u8> = asked.iter().map(|row| row.cuda.major).collect();
         if asked.is_empty() || majors.contains(&stack.cuda.major) {
@@ -226,6 +230,18 @@ mod tests {
             ),
             ("pytorch-cuda:2.7.1-cu128", "torch==2.6.0", "the stack is torch 2.7.1"),
             ("vllm-cuda:0.8.5", "torch==2.5.1", "the stack pins torch 2.6.0"),
+            ("pytorch-cuda:2.8.0-cu128", "vllm==0.6.0", "requires torch==2.4.0, the stack has 2.8.0"),
+            ("jax-cuda:0.6.0", "jaxlib==0.4.30", "jax 0.6.0 requires jaxlib>=0.6.0,<=0.6.0"),
+            ("jax-cuda:0.4.14-cu12", "jaxlib==0.4.16", "the stack pins jaxlib 0.4.14"),
+            (
+                "tensorflow-cuda:2.20",
+                "nvidia-cublas-cu12==12.1.3.1",
+                "tensorflow 2.20.0 requires nvidia-cublas-cu12>=12.5.3.2,<13.0",
+            ),
+            ("tensorflow-cuda:2.16", "numpy==2.1", "tensorflow 2.16.2 requires numpy>=1.23.5,<2.0.0"),
+            ("tensorflow-cuda:2.12", "numpy==1.26.4", "requires numpy>=1.22,<=1.24.3"),
+            ("cupy-cuda:12.3", "numpy==2.3", "requires numpy>=1.20,<1.29"),
+            ("cudf-cuda:25.6", "numpy==2.3.1", "requires numpy<2.3 (numba below 0.62, which it takes)"),
             ("pytorch-cuda:2.5.1-cu124", "vllm==0.8.5", "requires torch 2.6.0, the stack has 2.5.1"),
             (
                 "tensorflow-cuda:2.20",
@@ -248,6 +264,7 @@ mod tests {
             "torch==2.7.1+cu128",
             "torch>=2",
             "numpy==2.1.0",
+            "vllm==0.10.0",
             "onnxruntime-gpu",
             "nvidia-cublas-cu11",
             "some-thing",

@@ -144,7 +144,7 @@ impl<'a> Published<'a> {
             nccl: variant.nccl.clone(),
             gpu: variant.arch.clone(),
             ptx: variant.ptx.clone(),
-            driver: candidate.driver_floor().map(|(floor, _)| format!(">={floor}")),
+            driver: candidate.lowest_driver().map(|lowest| format!(">={lowest}")),
             runs_here,
             why_not,
         }

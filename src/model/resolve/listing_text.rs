@@ -1,11 +1,15 @@
-//! The table that `list` prints: 80 columns, no color.
+//! The tables that `list` prints, of variants and of products: 80 columns, no color.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::listing::ListEntry;
+use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Channel, Status};
-use crate::model::versions::PythonVersion;
+use crate::model::spec::Spec;
+use crate::model::versions::{DriverVersion, Machine, PythonVersion};
 
+const NONE: &str = "no matching variants in the matrix\n";
 const HEAD: [&str; 7] = ["SPEC", "FROM", "PYTHON", "CUDNN", "GPU", "DRIVER>=", "RUN"];
 
 /// The legend of the table.
@@ -18,11 +22,72 @@ GPU: + with PTX for newer ones, ? unknown  RUN: on the target, - unknown
 /// Returns the entries as a table, one line each.
 pub fn list_text(entries: &[ListEntry]) -> String {
     if entries.is_empty() {
-        return "no matching variants in the matrix\n".to_owned();
+        return NONE.to_owned();
     }
-    let mut rows = vec![HEAD.map(str::to_owned)];
-    rows.extend(entries.iter().map(cells));
-    let mut widths = [0; HEAD.len()];
+    table(HEAD, entries.iter().map(cells)) + LEGEND
+}
+
+const PRODUCTS_HEAD: [&str; 6] = ["NEWEST", "VERSIONS", "GPU", "DRIVER>=", "MACHINE", "RUN"];
+
+const PRODUCTS_LEGEND: &str = "
+NEWEST: that can run on the target  GPU, DRIVER>=, MACHINE: of any version
+RUN: the newest on the target, - unknown
+All of one product: envforge list NAME. All of everything: envforge list --all
+";
+
+/// Returns one line for each product of the entries, which come product by product, the newest first.
+pub fn products_text(entries: &[ListEntry], matrix: &Matrix) -> String {
+    if entries.is_empty() {
+        return NONE.to_owned();
+    }
+    let products = entries.chunk_by(|one, other| name_of(one) == name_of(other));
+    table(PRODUCTS_HEAD, products.map(|entries| product_cells(entries, matrix))) + PRODUCTS_LEGEND
+}
+
+fn name_of(entry: &ListEntry) -> &str {
+    entry.spec.split(':').next().unwrap_or_default()
+}
+
+/// The line of one product, of which there is an entry.
+fn product_cells(entries: &[ListEntry], matrix: &Matrix) -> [String; PRODUCTS_HEAD.len()] {
+    let newest = entries.iter().find(|entry| entry.runs_here != Some(false)).unwrap_or(&entries[0]);
+    let version = |entry: &ListEntry| Some(entry.spec.parse::<Spec>().ok()?.version?.to_string());
+    let versions: BTreeSet<_> = entries.iter().filter_map(version).collect();
+    let code = || entries.iter().flat_map(|entry| entry.gpu.iter().flatten());
+    let gpu = match (code().min(), code().max()) {
+        (Some(first), Some(last)) => {
+            let ptx = if newest.ptx.is_empty() { "" } else { "+" };
+            format!("{}-{}{ptx}", first.dotted(), last.dotted())
+        }
+        _ => "?".to_owned(),
+    };
+    let drivers = entries.iter().filter_map(|entry| entry.driver.as_deref());
+    let lowest =
+        drivers.filter_map(|floor| floor.trim_start_matches(">=").parse::<DriverVersion>().ok()).min();
+    [
+        newest.spec.clone(),
+        versions.len().to_string(),
+        gpu,
+        lowest.map_or_else(|| "-".to_owned(), |lowest| lowest.to_string()),
+        machines(name_of(newest), matrix).join(","),
+        runs(newest).to_owned(),
+    ]
+}
+
+/// The processors with a version of a product: `amd64`, `arm64`.
+fn machines(product: &str, matrix: &Matrix) -> Vec<&'static str> {
+    let Some(product) = matrix.product(product) else { return Vec::new() };
+    let rows = matrix.variants.iter().chain(&matrix.source_variants);
+    let of_product = rows.filter(|row| row.framework == product.framework && row.verified);
+    let machines: BTreeSet<Machine> = of_product.map(|row| row.machine).collect();
+    machines.into_iter().map(|machine| machine.platform().trim_start_matches("linux/")).collect()
+}
+
+/// A table with as much room for each column as it needs.
+fn table<const N: usize>(head: [&str; N], cells: impl Iterator<Item = [String; N]>) -> String {
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(cells);
+    let mut widths = [0; N];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
@@ -37,8 +102,15 @@ pub fn list_text(entries: &[ListEntry]) -> String {
         out.push_str(line.trim_end());
         out.push('\n');
     }
-    out.push_str(LEGEND);
     out
+}
+
+fn runs(entry: &ListEntry) -> &'static str {
+    match entry.runs_here {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "-",
+    }
 }
 
 fn cells(entry: &ListEntry) -> [String; HEAD.len()] {
@@ -50,11 +122,6 @@ fn cells(entry: &ListEntry) -> [String; HEAD.len()] {
         (Status::Unlisted, _) => "own?",
         (_, Channel::Default) => "-",
         (_, Channel::Framework) => "own",
-    };
-    let runs = match entry.runs_here {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "-",
     };
     let library = |version: &Option<crate::model::versions::LibraryVersion>| {
         let parts = |version: &crate::model::versions::LibraryVersion| {
@@ -79,7 +146,7 @@ fn cells(entry: &ListEntry) -> [String; HEAD.len()] {
         library(&entry.cudnn),
         gpu,
         driver.to_owned(),
-        runs.to_owned(),
+        runs(entry).to_owned(),
     ]
 }
 

@@ -26,6 +26,7 @@ mod refusal;
 mod rejected;
 mod report;
 mod report_text;
+mod required;
 mod rule;
 #[cfg(feature = "maintain")]
 mod rule_guide;
@@ -44,12 +45,12 @@ pub use companion_choice::{
     not_checked, unfit,
 };
 pub use device_code::{DeviceCodeShare, device_code_share, device_code_text};
-#[cfg(feature = "maintain")]
 pub(crate) use driver_advice::newest_of_branch;
+#[cfg(feature = "maintain")]
 pub use driver_range::{DriverRange, SupportEntry, support_entries};
 pub use foreign_cuda::mismatches_by_name;
 pub use listing::{ListEntry, ListReport, entries};
-pub use listing_text::list_text;
+pub use listing_text::{list_text, products_text};
 pub use options::{ResolveOptions, ToolkitSources};
 pub use outcome::{image_runs, nearest_published, resolve};
 pub use refusal::{Alternative, RuleViolation, Unsatisfiable};

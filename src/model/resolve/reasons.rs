@@ -218,6 +218,10 @@ fn driver_reason(candidate: &Candidate<'_>) -> Option<Reason> {
         );
         return Some(reason("forward-compat", &row.package, because, &row.source));
     }
+    if let Some(cuda) = candidate.ptx_cuda().filter(|_| candidate.has_only_ptx()) {
+        let because = format!("has CUDA {cuda} or newer, so it compiles the PTX of the binary");
+        return Some(reason("driver", driver, because, &candidate.variant.source));
+    }
     let (floor, source) = candidate.driver_floor()?;
     Some(reason(
         "driver",

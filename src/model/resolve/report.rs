@@ -99,6 +99,16 @@ impl PlanReport {
         self
     }
 
+    /// Adds the warning that the base was not read: whether it fits is not known.
+    #[must_use]
+    pub fn with_unread_base(mut self, warning: Option<String>) -> Self {
+        if warning.is_some() {
+            self.verdict = Verdict::Unknown;
+        }
+        self.warnings.extend(warning);
+        self
+    }
+
     /// Adds the source build and the published alternatives to the report.
     #[must_use]
     pub fn with_source(mut self, source: SourceReport, nearest: &[Alternative]) -> Self {
@@ -114,7 +124,7 @@ impl PlanReport {
 pub enum Verdict {
     /// The spec resolves.
     Ok,
-    /// The spec resolves, but the GPU code of the binary was not read: whether it runs is not known.
+    /// The spec resolves, but the GPU code of the binary or the base was not read: whether it runs is not known.
     Unknown,
     /// The spec violates rules.
     Impossible,

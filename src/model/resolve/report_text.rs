@@ -154,24 +154,41 @@ pub fn target_text(target: &Target) -> String {
 
 /// Returns the sources of the choices, each once with its fields.
 fn sources_text(stack: &Stack) -> String {
-    let mut sources: Vec<(&str, Vec<&str>)> = Vec::new();
-    for reason in &stack.reasons {
-        match sources.iter_mut().find(|(source, _)| *source == reason.source) {
-            Some((_, fields)) => fields.push(&reason.field),
-            None => sources.push((&reason.source, vec![&reason.field])),
+    by_source(stack.reasons.iter().map(|reason| (reason.source.as_str(), reason.field.as_str())))
+}
+
+/// Returns a line for each first source, with the names that have it.
+fn by_source<'a>(named: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut lines: Vec<(&str, usize, Vec<&str>)> = Vec::new();
+    for (sources, name) in named {
+        let (first, more) = first_of(sources);
+        match lines.iter_mut().find(|(other, ..)| *other == first) {
+            Some((_, most, names)) => {
+                *most = more.max(*most);
+                names.push(name);
+            }
+            None => lines.push((first, more, vec![name])),
         }
     }
-    let line = |(source, fields): (&str, Vec<&str>)| {
-        hanging("  ", &format!("{}: {}", fields.join(", "), first_source(source)))
+    let line = |(first, more, names): (&str, usize, Vec<&str>)| {
+        hanging("  ", &format!("{}: {}", names.join(", "), with_more(first, more)))
     };
-    sources.into_iter().map(line).collect()
+    lines.into_iter().map(line).collect()
 }
 
 /// Returns the first of several sources and the number of the others, which `--json` prints.
 fn first_source(sources: &str) -> String {
+    let (first, more) = first_of(sources);
+    with_more(first, more)
+}
+
+fn first_of(sources: &str) -> (&str, usize) {
     let mut all = sources.split("; ");
-    let first = all.next().unwrap_or_default();
-    match all.count() {
+    (all.next().unwrap_or_default(), all.count())
+}
+
+fn with_more(first: &str, more: usize) -> String {
+    match more {
         0 => first.to_owned(),
         more => format!("{first}; {more} more with `--json`"),
     }
@@ -195,9 +212,9 @@ pub fn companions_text(choices: &[CompanionChoice]) -> String {
         if let Some(nearest) = &choice.nearest {
             writeln!(out, "    nearest stack with a wheel: {nearest}").expect("a String takes all");
         }
-        out += &hanging("    source: ", &first_source(&choice.source));
     }
-    out
+    out.push_str("\nSources of the companions\n");
+    out + &by_source(choices.iter().map(|choice| (choice.source.as_str(), choice.package.as_str())))
 }
 
 /// Returns the line on packages that only the package index knows; empty without one.

@@ -48,7 +48,7 @@ const GUIDES: [Guide; 17] = [
         driver: Some("515.65.01"),
         ..guide(
             Rule::DriverTooOld,
-            "The driver is older than the CUDA major requires.",
+            "The driver is older than the CUDA major requires, or than the CUDA of a binary that has PTX alone.",
             "pytorch-cuda:2.8-cu128",
         )
     },

@@ -109,7 +109,7 @@ fn requires(candidate: &Candidate<'_>) -> Requires {
             let branch = row.base_branches.iter().min();
             branch.and_then(|branch| branch.to_string().parse::<DriverVersion>().ok()).or(floor)
         }
-        None if candidate.needs_ptx() => candidate.ptx_driver().or_else(|| native.clone()).or(floor),
+        None if candidate.needs_ptx() => candidate.compiling_driver().or(floor),
         None => floor,
     };
     Requires {

@@ -31,7 +31,7 @@ pub use check::{Check, is_allowed_skip, is_kernel_check};
 pub use gpu_coverage::{GpuCoverage, labels, model_of, ran_on};
 pub use junit::junit;
 pub use proof::{ImageState, Proof, Proven};
-pub use text::{Detail, check_lines, outcome_word, summary, verdict_text};
+pub use text::{Detail, check_lines, outcome_word, summary, unseen_line, verdict_text};
 
 use self::lines::Lines;
 use crate::model::image::info::ImageInfo;
@@ -96,6 +96,9 @@ pub struct Verdict {
     /// Whether it was checked as an image from elsewhere: then the report is the image's own word, whatever becomes of the image later.
     #[serde(default)]
     pub sandboxed: bool,
+    /// Digest of the conditions it was made under, for the reports of this machine; `None`: they were not all known.
+    #[serde(skip)]
+    pub conditions: Option<String>,
 }
 
 impl Verdict {
@@ -203,6 +206,7 @@ pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectat
         engine: None,
         lock: None,
         sandboxed: false,
+        conditions: None,
     }
 }
 
@@ -231,6 +235,7 @@ pub fn bounded_report(report: Verdict) -> Verdict {
         executed: report.executed,
         verdict: report.verdict,
         sandboxed: report.sandboxed,
+        conditions: None,
     }
 }
 
@@ -637,6 +642,6 @@ mod tests {
         let expected = ImageExpectations { foreign: true, ..ImageExpectations::default() };
         let verdict = judge(&lines, "agent exited with code 0", &image(), &expected);
         let ids: Vec<_> = verdict.checks.iter().map(|check| check.id.as_str()).collect();
-        assert_eq!(ids, ["loader-path", "a-later-check", "agent"]);
+        assert_eq!(ids, ["pip-check", "loader-path", "a-later-check", "agent"]);
     }
 }

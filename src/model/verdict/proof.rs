@@ -103,6 +103,11 @@ impl Proven {
         self.state == ImageState::Verified
     }
 
+    /// Whether the word of another machine adds something: this one neither proved the image nor saw it fail.
+    pub fn leaves_open(&self) -> bool {
+        !matches!(self.state, ImageState::Verified | ImageState::Failed)
+    }
+
     /// The state for a column of a table: `verified: full, NVIDIA H200 (sm_90), 2026-11-26`.
     pub fn short(&self) -> String {
         match (self.state, self.reason()) {

@@ -1,11 +1,16 @@
 //! A verdict for people: problems first, each with its fix, and one line of counts at the end.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use envforge_protocol::Outcome;
+use envforge_protocol::{Outcome, SkipReason, Stage};
 
 use super::{Check, Verdict, VerdictStatus};
 use crate::model::counted::counted;
+use crate::model::visible::visible_line_within;
+
+/// Characters of a reason in the line of checks that looked at nothing.
+const SHOWN_REASON: usize = 100;
 
 /// Which checks a text lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +47,29 @@ pub fn check_lines(verdict: &Verdict, detail: Detail) -> String {
         }
     }
     text
+}
+
+/// Names the static checks of an image from elsewhere that found nothing to look at, with the reason, in one line; empty if there are
+/// none. Those of an image of envforge's own are required and bar its tag.
+pub fn unseen_line(verdict: &Verdict) -> String {
+    let mut by_reason = BTreeMap::<String, Vec<&str>>::new();
+    for check in verdict.checks.iter().filter(|check| verdict.sandboxed && is_unseen(check)) {
+        by_reason.entry(visible_line_within(&check.detail, SHOWN_REASON)).or_default().push(&check.id);
+    }
+    if by_reason.is_empty() {
+        return String::new();
+    }
+    let parts: Vec<_> = by_reason.iter().map(|(why, ids)| format!("{} ({why})", ids.join(", "))).collect();
+    format!("not looked at: {}\n", parts.join("; "))
+}
+
+/// Whether a check had nothing to look at, or could not read it.
+fn is_unseen(check: &Check) -> bool {
+    use SkipReason::{NotInImage, NotOffered, NotReported, UnknownFormat};
+    let reasons = [NotInImage, NotOffered, NotReported, UnknownFormat];
+    Stage::parse(&check.stage) == Some(Stage::Static)
+        && check.outcome == Outcome::Skipped
+        && check.skip.is_some_and(|reason| reasons.contains(&reason))
 }
 
 /// Returns the word for a check's outcome.
@@ -96,7 +124,7 @@ pub fn summary(verdict: &Verdict) -> String {
 
 /// Writes the lines and the summary below them.
 pub fn verdict_text(verdict: &Verdict, detail: Detail) -> String {
-    check_lines(verdict, detail) + &summary(verdict)
+    check_lines(verdict, detail) + &unseen_line(verdict) + &summary(verdict)
 }
 
 #[cfg(test)]
@@ -143,6 +171,26 @@ mod tests {
         let lines = format!("{slow}\n{}", LINES.replace("\"failed\"", "\"passed\""));
         let text = verdict_text(&verdict_of(&lines), Detail::Problems);
         assert!(text.starts_with("warning speed-memory  slow\npassed: 5 checks"), "{text}");
+    }
+
+    #[test]
+    fn unseen_checks_are_named_with_their_reason() {
+        let skipped = |id: &str, reason: &str, detail: &str| {
+            format!(
+                r#"{{"id":"{id}","stage":"static","outcome":"skipped","detail":"{detail}","skip":"{reason}"}}"#
+            ) + "\n"
+        };
+        let lines = skipped("pip-check", "not-in-image", "Python is not in the image")
+            + &skipped("framework-cuda", "no-expectation", "12.8 (not compared)")
+            + &skipped("code-for-target", "unknown-format", "unknown: libtorch_cuda.so")
+            + &skipped("extension-abi", "not-in-image", "Python is not in the image")
+            + "{\"done\":true,\"seconds\":1}";
+        let mut verdict = verdict_of(&lines);
+        assert_eq!(unseen_line(&verdict), "", "an image of ours says it by its tag");
+        verdict.sandboxed = true;
+        let line = "not looked at: pip-check, extension-abi (Python is not in the image); code-for-target (unknown: libtorch_cuda.so)\n";
+        assert_eq!(unseen_line(&verdict), line);
+        assert!(verdict_text(&verdict, Detail::Problems).contains(line));
     }
 
     #[test]

@@ -14,9 +14,11 @@ use crate::assemble::{
     digest_layers, has_own_layer,
 };
 use crate::model::lock::LockedWheel;
+use crate::report::{Reporter, in_step};
 use crate::store::Store;
 use crate::workflow::assemble::layer::blocking;
 use crate::workflow::assemble::part_timings::{Part, PartClock};
+use crate::workflow::error::CommandError;
 
 /// What is known of the wheels of one Python, in the cache.
 #[derive(Clone)]
@@ -38,10 +40,10 @@ impl WheelCaches {
     /// Prepares each wheel whose SHA-256 is received, on all cores, until the sender is dropped, and returns the opened ones.
     ///
     /// A wheel that cannot be prepared is left to the build, which opens it again and reports the error. Of builds that share a
-    /// large wheel one prepares it.
+    /// large wheel one prepares it, as a step.
     pub(super) async fn prepare(
         &self,
-        store: &Store,
+        (store, reporter): (&Store, &dyn Reporter),
         wheels: &[&LockedWheel],
         mut arrived: UnboundedReceiver<String>,
         times: &PartClock,
@@ -60,13 +62,20 @@ impl WheelCaches {
                     _alone = Some(store.lock_with_reason(&lock, "which hashes the same wheel").await.ok()?);
                 }
                 let _running = times.start(Part::Wheels);
-                match blocking(move || caches.prepare_one((&path, is_large), &locked)).await {
-                    Ok(Ok(opened)) => Some((sha256, opened?)),
-                    Ok(Err(error)) => {
+                let is_step = is_large && !self.is_hashed(&locked);
+                let id = format!("layer:{}", &sha256[..16]);
+                let text = format!("compute the layer of {} {}", locked.name, locked.version);
+                let work = async {
+                    let prepared = blocking(move || caches.prepare_one((&path, is_large), &locked)).await?;
+                    Ok::<_, CommandError>(prepared?)
+                };
+                let prepared = if is_step { in_step(reporter, &id, text, work).await } else { work.await };
+                match prepared {
+                    Ok(opened) => Some((sha256, opened?)),
+                    Err(error) => {
                         tracing::debug!(%sha256, %error, "cannot prepare a downloaded wheel");
                         None
                     }
-                    Err(_) => None,
                 }
             })
             .buffer_unordered(cores)
@@ -81,11 +90,8 @@ impl WheelCaches {
         (path, is_large): (&Utf8Path, bool),
         locked: &LockedWheel,
     ) -> Result<Option<Installation>, AssembleError> {
-        // Nearly always no path gives way to another distribution's: else the layer has another key, and its digests are computed
-        // later.
-        let key = LayerKey::new(self.minor).wheel(&locked.sha256, BTreeSet::new());
         let is_listed = self.lists.find(locked).is_some();
-        let is_hashed = !is_large || self.digests.find(&key).is_some();
+        let is_hashed = !is_large || self.is_hashed(locked);
         if is_listed && is_hashed {
             return Ok(None);
         }
@@ -96,10 +102,21 @@ impl WheelCaches {
         if !is_hashed {
             let plan = LayerPlan::new(&[&opened], &Conflicts::default(), BTreeMap::new())?;
             for digests in digest_layers(&[plan], &|_, _| {})? {
-                self.digests.put(&key, &digests)?;
+                self.digests.put(&self.key(locked), &digests)?;
             }
         }
         Ok(Some(opened))
+    }
+
+    /// Whether the digests of the wheel's own layer are known.
+    fn is_hashed(&self, locked: &LockedWheel) -> bool {
+        self.digests.find(&self.key(locked)).is_some()
+    }
+
+    /// The key of the wheel's own layer. Nearly always no path gives way to another distribution's: else the layer has another key,
+    /// and its digests are computed later.
+    fn key<'a>(&self, locked: &'a LockedWheel) -> LayerKey<'a> {
+        LayerKey::new(self.minor).wheel(&locked.sha256, BTreeSet::new())
     }
 }
 
@@ -111,6 +128,7 @@ mod tests {
     use crate::assemble::made_wheel::{MadeEntry, MadeWheel};
     use crate::assemble::samples::locked;
     use crate::model::lock::WheelLayer;
+    use crate::report::{Event, NullReporter, Recorder};
 
     /// Puts a wheel into the cache that holds one file of that size.
     fn wheel(store: &Store, name: &str, entry: MadeEntry) -> LockedWheel {
@@ -138,7 +156,12 @@ mod tests {
         drop(sender);
 
         let (caches, times) = (WheelCaches::of(&store, 11), PartClock::default());
-        let opened = caches.prepare(&store, &all, receiver, &times).await;
+        let seen = Recorder::default();
+        let opened = caches.prepare((&store, &seen), &all, receiver, &times).await;
+        let steps: Vec<Event> = seen.take();
+        let started =
+            |event: &Event| matches!(event, Event::StepStarted { text, .. } if text.contains(" large "));
+        assert!(matches!(&steps[..], [one, Event::StepFinished { .. }] if started(one)), "{steps:?}");
         assert_eq!(opened.keys().collect::<BTreeSet<_>>(), BTreeSet::from([&large.sha256, &small.sha256]));
         assert!(times.timings().wheels > 0.0);
         let listed = |wheel: &LockedWheel| caches.lists.find(wheel).is_some();
@@ -164,7 +187,7 @@ mod tests {
             let (sender, receiver) = unbounded_channel();
             sender.send(large.sha256.clone()).expect("it listens");
             drop(sender);
-            caches.prepare(&store, &[&large], receiver, &times).await.len()
+            caches.prepare((&store, &NullReporter), &[&large], receiver, &times).await.len()
         };
         let (one, other) = tokio::join!(build(), build());
         assert_eq!(one + other, 1);

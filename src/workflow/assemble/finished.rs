@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::container_layers::{KeptLayer, remember_taken, taken_before};
+use crate::model::counted::counted;
 use crate::model::lock::LayerRecord;
 use crate::registry::Registry;
 use crate::report::Reporter;
@@ -205,7 +206,7 @@ impl FinishedLayers {
             let other = listed.diff_ids.iter().zip(&recorded).find(|(one, layer)| **one != layer.diff_id);
             let found = match other {
                 Some((found, _)) if number == recorded.len() => found.clone(),
-                _ => format!("{number} layers instead of {}", recorded.len()),
+                _ => format!("{} instead of {}", counted(number, "layer"), recorded.len()),
             };
             return Err(FinishedLayerError::NotRecorded { from, title, found });
         }

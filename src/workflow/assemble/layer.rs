@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use crate::assemble::{AssembleError, LayerDigests, LayerPlan, TarDigest, write_plain};
 use crate::container_layers::{KeptLayer, keep_plan};
 use crate::engine::{
-    ConfigOf, EngineError, ImageLayer, LayerContent, LayeredImage, PackedLayer, plain_config,
+    ConfigOf, EngineError, Expected, ImageLayer, LayerContent, LayeredImage, PackedLayer, plain_config,
 };
 use crate::failure::Failure;
 use crate::model::image::component::ComponentKind;
@@ -158,5 +158,12 @@ pub(crate) fn whole_image(layers: &[ImageLayer], config: ConfigOf, tag: &str, ti
         // The channel has room for all of them.
         let _ = sender.try_send(layer.clone());
     }
-    LayeredImage { layers: receiver, config, scratch_tag: tag.to_owned(), title: title.to_owned() }
+    let bytes = layers.iter().map(|layer| layer.size).sum();
+    LayeredImage {
+        layers: receiver,
+        config,
+        scratch_tag: tag.to_owned(),
+        title: title.to_owned(),
+        expected: Some(Expected { layers: layers.len(), bytes }),
+    }
 }

@@ -5,15 +5,18 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8PathBuf;
+use envforge_protocol::abi::Table;
+use envforge_protocol::elf::Dynamic;
 use tokio::sync::mpsc;
 
 use crate::assemble::{
-    AssembleError, Conflicts, Installation, LayerPlan, Listing, ListingCache, Wheel, on_all_cores,
-    write_known, write_known_gzip,
+    AssembleError, Conflicts, Installation, LayerPlan, Listing, ListingCache, Wheel, library_tables,
+    on_all_cores, write_known, write_known_gzip,
 };
 use crate::engine::LayerContent;
-use crate::model::lock::{IndexKind, LockedWheel};
+use crate::model::lock::{IndexKind, LockedWheel, WheelLayer};
 use crate::packages::{PackageSettings, WheelAddresses, WheelSource, remembered_addresses, wheel_addresses};
+use crate::store::Store;
 use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::layer::{blocking, io_error};
 use crate::workflow::assemble::part_timings::Part;
@@ -23,6 +26,7 @@ use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
 use crate::workflow::misfits::misfits_of;
 use crate::workflow::package_sources::{package_settings, package_tools};
+use crate::workflow::symbol_tables::{record_tables, recorded_tables};
 
 /// The wheels of a lock, in its order.
 #[derive(Clone)]
@@ -98,7 +102,7 @@ impl LockedWheels {
             };
             source.gather_each(missing, &session.store, Arc::clone(&session.reporter), &arrived).await
         };
-        let prepared = caches.prepare(&session.store, missing, receiver, times);
+        let prepared = caches.prepare((&session.store, &*session.reporter), missing, receiver, times);
         let (done, opened) = tokio::join!(download, prepared);
         done?;
         Ok(Some(opened))
@@ -193,6 +197,53 @@ impl LockedWheels {
         }
         Ok(found.into_iter().flatten().collect())
     }
+
+    /// What the libraries of the user's wheels need, by package, each with its path in the image: recorded, or read on all cores.
+    /// One that cannot be read is left to the check of the image.
+    pub(super) async fn needs(
+        &self,
+        store: &Store,
+    ) -> Result<BTreeMap<String, Vec<(String, Dynamic)>>, CommandError> {
+        let is_judged = |wheel: &LockedWheel| {
+            matches!(wheel.layer, WheelLayer::User | WheelLayer::Project) && !wheel.file.ends_with("-any.whl")
+        };
+        let judged: Vec<usize> = (0..self.0.len()).filter(|at| is_judged(&self.0[*at].locked)).collect();
+        let (wheels, store) = (self.clone(), store.clone());
+        let read = move |at: &usize| {
+            let OneWheel { locked, minor, .. } = &wheels.0[*at];
+            let needs = wheels.tables(*at, &store)?.into_iter().map(|table| needs_of(table, *minor));
+            Ok::<_, CommandError>((locked.name.clone(), needs.collect::<Vec<_>>()))
+        };
+        Ok(blocking(move || on_all_cores(&judged, read)).await??.into_iter().collect())
+    }
+
+    /// The tables of a wheel's libraries.
+    fn tables(&self, at: usize, store: &Store) -> Result<Vec<Table>, CommandError> {
+        let OneWheel { path, locked, .. } = &self.0[at];
+        if let Some(tables) = recorded_tables(store, &locked.sha256) {
+            return Ok(tables);
+        }
+        // A record stands for the locked wheel: its bytes are hashed first.
+        let found = match self.open(at).and_then(|_| library_tables(path)) {
+            Ok(found) => found,
+            // Its layer fails, and says why, or the image is checked.
+            Err(error) => {
+                tracing::debug!(file = %locked.file, %error, "cannot read the libraries of a wheel");
+                return Ok(Vec::new());
+            }
+        };
+        if found.unreadable.is_empty() {
+            record_tables(store, locked, &found.tables)?;
+        }
+        Ok(found.tables)
+    }
+}
+
+/// The path of a library in the image, for Python 3 with that minor version, and what it needs.
+fn needs_of(table: Table, minor: u8) -> (String, Dynamic) {
+    let path = format!("opt/env/lib/python3.{minor}/site-packages/{}", table.path);
+    let Table { needed, rpath, runpath, soname, .. } = table;
+    (path, Dynamic { needed, rpath, runpath, soname })
 }
 
 /// A layer of wheels, which are opened when it is written: an engine that has it needs none of them.
@@ -248,4 +299,79 @@ async fn addresses(
     let Some(system) = system else { return Ok(remembered_addresses(&session.store, &of_default)?) };
     let tools = package_tools(session, settings);
     Ok(Some(wheel_addresses(&tools, image.lock, &image.base.reference, &system.uv, &of_default).await?))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test compiles a library")]
+mod tests {
+    use std::process::Command;
+
+    use camino::Utf8Path;
+
+    use super::*;
+    use crate::assemble::made_wheel::{MadeEntry, MadeWheel};
+    use crate::assemble::samples;
+
+    /// The bytes of a library that names another one and uses nothing of it.
+    fn library(folder: &Utf8Path) -> Vec<u8> {
+        let compile = |args: &[&str]| {
+            let shared = ["-shared", "-fPIC", "-nostdlib"];
+            let done = Command::new("cc").current_dir(folder).args(shared).args(args).output();
+            let done = done.expect("a C compiler");
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        };
+        fs_err::write(folder.join("a.c"), "int given(void) { return 1; }").expect("written");
+        compile(&["-Wl,-soname,libGL.so.1", "-o", "libGL.so", "a.c"]);
+        compile(&["-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN/../odd.libs", "-o", "_C.so", "a.c", "libGL.so"]);
+        fs_err::read(folder.join("_C.so")).expect("read")
+    }
+
+    /// Puts a wheel with one file into the cache.
+    fn wheel(store: &Store, name: &str, entry: MadeEntry, layer: WheelLayer) -> OneWheel {
+        let bytes = MadeWheel::new(name).entry(entry).build();
+        let file = format!("{name}-1.0-cp311-cp311-linux_x86_64.whl");
+        let locked = LockedWheel { file, ..samples::locked(name, layer, &bytes) };
+        let path = store.put(&locked.sha256, &bytes).expect("written");
+        let (size, opened) = (bytes.len() as u64, Mutex::new(None));
+        OneWheel { path, vendored: false, locked, size, minor: 11, opened }
+    }
+
+    #[tokio::test]
+    async fn needs_are_read_of_the_users_wheels_and_recorded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let bytes = library(root);
+        let odd = wheel(&store, "odd", MadeEntry::new("odd/_C.so", &bytes), WheelLayer::User);
+        let stack = wheel(&store, "stack", MadeEntry::new("stack/_C.so", &bytes), WheelLayer::Stack);
+        let cut = wheel(&store, "cut", MadeEntry::new("cut/_C.so", &bytes[..2000]), WheelLayer::User);
+        let sha256 = odd.locked.sha256.clone();
+        let cut_sha256 = cut.locked.sha256.clone();
+        let blob = odd.path.clone();
+        let wheels = LockedWheels(Arc::new(vec![odd, stack, cut]));
+        let needs = wheels.needs(&store).await.expect("read");
+        let [(path, needed)] = &needs["odd"][..] else { panic!("{needs:?}") };
+        assert_eq!(path, "opt/env/lib/python3.11/site-packages/odd/_C.so");
+        assert_eq!(needed.needed, ["libGL.so.1"]);
+        let folders = [&needed.rpath[..], &needed.runpath].concat();
+        assert_eq!(folders, ["$ORIGIN/../odd.libs"]);
+        assert_eq!((needs.get("stack"), needs["cut"].len()), (None, 0));
+        assert!(recorded_tables(&store, &cut_sha256).is_none(), "it is read again");
+        // The record is enough.
+        assert_eq!(recorded_tables(&store, &sha256).expect("recorded").len(), 1);
+        fs_err::remove_file(&blob).expect("ours");
+        assert_eq!(wheels.needs(&store).await.expect("recorded")["odd"], needs["odd"]);
+    }
+
+    #[tokio::test]
+    async fn wheel_of_another_content_is_left_to_its_layer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let mut odd = wheel(&store, "odd", MadeEntry::new("odd/_C.so", &library(root)), WheelLayer::User);
+        odd.locked.sha256 = "0".repeat(64);
+        let wheels = LockedWheels(Arc::new(vec![odd]));
+        assert!(wheels.needs(&store).await.expect("nothing fails")["odd"].is_empty());
+        assert!(recorded_tables(&store, &"0".repeat(64)).is_none());
+    }
 }

@@ -4,6 +4,7 @@
 
 mod arrivals;
 mod byte_code_layer;
+mod delivery;
 mod files;
 mod finished;
 mod finished_error;
@@ -41,12 +42,14 @@ use tokio::sync::mpsc;
 
 use crate::assemble::AssembleError;
 use crate::container_layers::{Tools, check_environment};
-use crate::engine::{EngineError, ImageInfo, ImageLayer, LayeredImage, TemporaryTag};
+use crate::engine::{EngineError, Expected, ImageInfo, ImageLayer, LayeredImage, TemporaryTag};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::config::{MadeLayer, config};
 use crate::model::lock::{LayerRecord, WheelLayer};
 use crate::model::sha256::sha256_hex;
+use crate::report::Reporter;
 use crate::workflow::assemble::arrivals::WheelCaches;
+use crate::workflow::assemble::delivery::Delivery;
 use crate::workflow::assemble::files::{copied_files, own_files};
 use crate::workflow::assemble::layer::Made;
 use crate::workflow::assemble::locked_wheels::LockedWheels;
@@ -109,7 +112,8 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         tokio::try_join!(system(image, &tools, &base, &of_base), LockedWheels::gather_early(image, &caches))?;
     let wheels = WheelLayers::open(image, &tools, (&system, early), caches).await?;
     let mut below = system.made.clone();
-    let apt = more(image, &tools, &system).await?;
+    let (apt, of_apt) = more(image, &tools, &system).await?;
+    wheels.tell_missing_libraries(image.misfits, of_apt).await?;
     // The loader's cache, which the toolkit's step writes, lists the libraries of these packages too.
     let has_toolkit = plan.image.toolkit.is_some();
     let (apt_first, apt_later) = if has_toolkit { (apt, Vec::new()) } else { (Vec::new(), apt) };
@@ -119,10 +123,16 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         below.extend(wheels.group(ComponentKind::Cuda).await?);
         below.extend(wheels.group(ComponentKind::Framework).await?);
         let layers = of_base.iter().cloned().chain(below.iter().map(|made| made.layer.clone()));
-        let kept = toolkit(image, &tools, layers.collect(), &system.directories).await?;
+        let kept = toolkit(image, &tools, layers.collect(), &system.files.directories).await?;
         check_environment(&session.store, std::slice::from_ref(&kept), TITLE)?;
         below.push(Made::kept(session, ComponentKind::Toolkit, TITLE, &kept)?);
     }
+    let mut to_come = vec![ComponentKind::Stack, ComponentKind::User, ComponentKind::Project];
+    if !has_toolkit {
+        to_come.extend([ComponentKind::Cuda, ComponentKind::Framework]);
+    }
+    let ready = below.iter().chain(&apt_later).map(|made| &made.layer);
+    let expected = with_layers(wheels.expected(&to_come), of_base.iter().chain(ready));
     let (sender, receiver) = mpsc::channel(WAITING);
     let all = Arc::new(Mutex::new(Vec::<Made>::new()));
     let machine = lock.stack.machine;
@@ -140,6 +150,7 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         config: Box::new(move |_| config_now().into()),
         scratch_tag: scratch_tag.to_owned(),
         title: "assemble the layers".to_owned(),
+        expected: Some(expected),
     };
     let make = async {
         let line = Line { layers: sender, all: Arc::clone(&all) };
@@ -157,9 +168,9 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         if lock.wheels.iter().any(|wheel| wheel.layer == WheelLayer::Project) {
             line.send_each(wheels.group(ComponentKind::Project).await?).await;
         }
-        let own = own_files(plan, &system.directories)?;
+        let own = own_files(plan, &system.files.directories)?;
         line.send(Made::of_files(session, ComponentKind::Files, "envforge's own files", own).await?).await;
-        if let Some(copies) = copied_files(plan, &system.directories)? {
+        if let Some(copies) = copied_files(plan, &system.files.directories)? {
             line.send(Made::of_files(session, ComponentKind::Copy, "files of the project", copies).await?)
                 .await;
         }
@@ -167,8 +178,12 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
     };
     let load = async {
         let _running = times.start(Part::Delivery);
-        let loaded = session.engine.load_layers(request, Arc::clone(&session.reporter)).await;
-        loaded.map_err(of_layer::<AssembleError>)
+        let delivery = Delivery::begin(session);
+        let reporter = Arc::clone(&delivery) as Arc<dyn Reporter>;
+        let loaded = session.engine.load_layers(request, reporter).await;
+        let image = loaded.map_err(of_layer::<AssembleError>)?;
+        delivery.end(session);
+        Ok::<ImageInfo, CommandError>(image)
     };
     let ((), image) = tokio::try_join!(make, load)?;
     system.tag.remove().await?;
@@ -183,6 +198,12 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
     let recipe = base_recipe(&base, locked.archive.as_ref()).into_iter().chain(made.iter().map(Made::recipe));
     Recipe::new(config_text, locked.reference.clone(), recipe.collect()).keep(&session.store, &image.id)?;
     Ok((image, ImageRecords { config: Some(config), layers }))
+}
+
+/// What is to come of an image: wheels, layers that are ready, and envforge's own files.
+fn with_layers<'a>(wheels: Expected, ready: impl Iterator<Item = &'a ImageLayer>) -> Expected {
+    let wheels = Expected { layers: wheels.layers + 1, ..wheels };
+    ready.fold(wheels, |all, layer| Expected { layers: all.layers + 1, bytes: all.bytes + layer.size })
 }
 
 /// Whether an image has exactly the layers of its base and those made above it, in their order.

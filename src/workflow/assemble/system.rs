@@ -1,12 +1,13 @@
 //! The part of an image below the wheels: base, system, empty environment, the user's distribution packages.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 
 use crate::assemble::AssembleError;
 use crate::base::BaseArchive;
-use crate::container_layers::directories::{Directories, directories};
+use crate::container_layers::directories::{SystemFiles, libraries_of, system_files};
 use crate::container_layers::{KeptLayer, Step, Tools, check_environment, keep_layers_of, step_layers};
 use crate::engine::{EngineError, ImageInfo, ImageLayer, TemporaryTag};
 use crate::fetch::open_verified;
@@ -38,8 +39,8 @@ pub(super) struct System<'a> {
     pub(super) tag: TemporaryTag<'a>,
     /// The image.
     pub(super) image: ImageInfo,
-    /// Its directories.
-    pub(super) directories: Directories,
+    /// Its directories and libraries.
+    pub(super) files: SystemFiles,
     /// The program uv, in the cache.
     pub(super) uv: Utf8PathBuf,
 }
@@ -80,24 +81,24 @@ pub(super) async fn system<'a>(
         .await
         .map_err(of_layer::<AssembleError>)?;
     drop(delivery);
-    let directories = directories(tools, tag.name(), &image.layers).await?;
+    let files = system_files(tools, tag.name(), &image.layers).await?;
     let program = plan.context.iter().find_map(|entry| match &entry.content {
         ContextContent::File { path, .. } if entry.path == "tools/uv" => Some(path.clone()),
         _ => None,
     });
     let uv = program.expect("every context has uv");
-    Ok(System { made, tag, image, directories, uv })
+    Ok(System { made, tag, image, files, uv })
 }
 
-/// The layer of the user's distribution packages, if there are any.
+/// The layer of the user's distribution packages, if there are any, and the paths of the libraries in it.
 pub(super) async fn more(
     image: Assembly<'_>,
     tools: &Tools<'_>,
     system: &System<'_>,
-) -> Result<Vec<Made>, CommandError> {
+) -> Result<(Vec<Made>, BTreeSet<String>), CommandError> {
     let Assembly { session, plan, .. } = image;
     if plan.image.apt.is_none() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), BTreeSet::new()));
     }
     let step = Step {
         below: &system.image,
@@ -110,7 +111,8 @@ pub(super) async fn more(
     let layers = finished_step(image, tools, (SharedStep::Apt, title, step)).await?;
     check_environment(&session.store, &layers, title)?;
     let made = |layer| Made::kept(session, ComponentKind::Apt, title, layer);
-    layers.iter().map(made).collect()
+    let libraries = libraries_of(&session.store, &layers)?;
+    Ok((layers.iter().map(made).collect::<Result<_, _>>()?, libraries))
 }
 
 /// The layers of a step: from the cache, or finished by another machine, or made now.

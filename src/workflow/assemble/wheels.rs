@@ -8,12 +8,14 @@ use crate::assemble::{
     hidden_modules,
 };
 use crate::container_layers::Tools;
-use crate::engine::ImageInfo;
+use crate::engine::{Expected, ImageInfo};
+use crate::model::counted::counted;
 use crate::model::image::component::ComponentKind;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::{Lock, LockedWheel, WheelLayer};
+use crate::model::misfit::ImageLibraries;
 use crate::model::sha256::sha256_hex;
-use crate::report::{Event, Reporter};
+use crate::report::{Event, Reporter, in_step};
 use crate::store::StoreLock;
 use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::finished::FinishedLayers;
@@ -53,6 +55,10 @@ pub(super) struct WheelLayers<'a> {
     pub(super) wheels: LockedWheels,
     pub(super) conflicts: Arc<Conflicts>,
     groups: Vec<WheelGroup>,
+    /// Bytes of the files of each wheel.
+    unpacked: Vec<u64>,
+    /// The paths of the libraries of all wheels.
+    libraries: BTreeSet<String>,
     caches: WheelCaches,
     /// Held until the engine has the layers.
     _claims: Vec<StoreLock>,
@@ -79,6 +85,8 @@ impl<'a> WheelLayers<'a> {
         report(&conflicts, lock, image.misfits, &*tools.reporter)?;
         let room = room(system.image.layers.len(), lock.added.run.len());
         let groups = group_wheels(&lock.wheels, &wheels.sizes(), room);
+        let unpacked = listings.iter().map(Listing::unpacked).collect();
+        let libraries = listings.iter().flat_map(Listing::libraries).map(str::to_owned).collect();
         let python = compiler_of(lock, &system.image);
         let made = Self {
             session,
@@ -91,12 +99,33 @@ impl<'a> WheelLayers<'a> {
             wheels,
             conflicts,
             groups,
+            unpacked,
+            libraries,
             caches,
             _claims: Vec::new(),
         };
         let claims = claim(tools.store, made.large_new_layers().await?).await?;
         disk_space::check_engine(session, made.new_bytes().await?)?;
         Ok(Self { _claims: claims, ..made })
+    }
+
+    /// Reports the libraries that a wheel of the user needs and the image would lack; `of_apt`: those of the user's distribution
+    /// packages.
+    pub(super) async fn tell_missing_libraries(
+        &self,
+        misfits: Option<&BuildMisfits>,
+        of_apt: BTreeSet<String>,
+    ) -> Result<(), CommandError> {
+        let Some(misfits) = misfits else { return Ok(()) };
+        let running = self.times.start(Part::Wheels);
+        let judged = self.wheels.needs(self.tools.store).await?;
+        drop(running);
+        let mut of_system = of_apt;
+        of_system.extend(self.system.files.libraries.iter().cloned());
+        let (of_wheels, of_system) = (&self.libraries, &of_system);
+        let libraries = ImageLibraries { judged: &judged, of_wheels, of_system };
+        misfits.tell_libraries(libraries, self.lock, &*self.tools.reporter);
+        Ok(())
     }
 
     /// The keys of large layers that the engine lacks.
@@ -126,10 +155,25 @@ impl<'a> WheelLayers<'a> {
             bytes += match self.caches.digests.find(&self.key(group)) {
                 Some(digests) if known.contains(&digests.plain.diff_id) => 0,
                 Some(digests) => digests.plain.size,
-                None => disk_space::unpacked(group.size),
+                None => group.wheels.iter().map(|at| self.unpacked[*at]).sum::<u64>(),
             };
         }
         Ok(bytes)
+    }
+
+    /// The layers of some components with their byte code, whose size is known only once it is made.
+    pub(super) fn expected(&self, kinds: &[ComponentKind]) -> Expected {
+        let groups = self.groups.iter().filter(|group| kinds.contains(&component(group.layer)));
+        let (mut expected, mut with_code) = (Expected::default(), BTreeSet::new());
+        for group in groups {
+            expected.layers += 1;
+            expected.bytes += match self.caches.digests.find(&self.key(group)) {
+                Some(digests) => digests.plain.size,
+                None => group.wheels.iter().map(|at| self.unpacked[*at]).sum::<u64>(),
+            };
+            with_code.insert(group.layer);
+        }
+        Expected { layers: expected.layers + with_code.len(), ..expected }
     }
 
     /// The layers of one component, lowest first, with its byte code on top.
@@ -161,12 +205,19 @@ impl<'a> WheelLayers<'a> {
             .filter(|(_, known)| known.is_none())
             .map(|(layer, _)| layer.clone())
             .collect();
-        let mut computed = blocking(move || {
-            let plans = unknown.iter().map(LayerOfWheels::plan).collect::<Result<Vec<_>, _>>()?;
-            digest_layers(&plans, &|_, _| {})
-        })
-        .await??
-        .into_iter();
+        let is_step = !unknown.is_empty();
+        let text = format!("compute {} of {}", counted(unknown.len(), "layer"), kind.name());
+        let work = async {
+            let computed = blocking(move || {
+                let plans = unknown.iter().map(LayerOfWheels::plan).collect::<Result<Vec<_>, _>>()?;
+                digest_layers(&plans, &|_, _| {})
+            });
+            Ok::<_, CommandError>(computed.await??)
+        };
+        let id = format!("layers:{}", kind.id());
+        let computed =
+            if is_step { in_step(&*self.tools.reporter, &id, text, work).await? } else { work.await? };
+        let mut computed = computed.into_iter();
         let mut made = Vec::new();
         for ((group, layer), known) in groups.iter().zip(layers).zip(known) {
             let digests = if let Some(digests) = known {

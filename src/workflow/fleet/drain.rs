@@ -3,9 +3,8 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::process::Command;
-
 use crate::fleet::Drain;
+use crate::host::async_child;
 use crate::model::visible::visible_line_within;
 
 /// How long the scheduler may take.
@@ -14,7 +13,7 @@ const ANSWER: Duration = Duration::from_mins(1);
 /// Runs the command; the error is the scheduler's.
 pub(crate) async fn drain_node(drain: &Drain) -> Result<(), String> {
     let [program, words @ ..] = drain.command();
-    let mut command = Command::new(&program);
+    let mut command = async_child(&program);
     command.args(words).stdin(Stdio::null()).kill_on_drop(true);
     let output = match tokio::time::timeout(ANSWER, command.output()).await {
         Err(_) => return Err(format!("{program} gave no answer within {} s", ANSWER.as_secs())),

@@ -1,8 +1,14 @@
 //! Why nodes cannot be asked, or reports cannot be read.
 
+use super::slurm::RETRIES;
 use crate::failure::{Exit, Failure, reason};
 use crate::fleet::HostListError;
+use crate::model::diagnosis::{Diagnosis, diagnose};
 
+/// The most reasons that an error names.
+const MOST_REASONS: usize = 2;
+/// How a site's own options reach `srun`.
+const OF_SITE: &str = "options of the site follow `--`: `-- --account=ml --qos=normal`";
 /// The programs of Slurm.
 const SLURM: [&str; 4] = ["sinfo", "srun", "sbatch", "squeue"];
 
@@ -22,6 +28,14 @@ pub enum FleetError {
         file: String,
         /// Why.
         cause: std::io::Error,
+    },
+    /// The project's file is not in the directory of its cluster.
+    #[error("image file of the project not found: {file}")]
+    NotWritten {
+        /// Its path.
+        file: String,
+        /// The command that writes it.
+        call: &'static str,
     },
     /// No runtime of this machine starts a file.
     #[error("cannot start `{file}` on this machine: {why}")]
@@ -112,6 +126,14 @@ pub enum FleetError {
         /// Its message.
         text: String,
     },
+    /// No node ran the checks.
+    #[error("no node gave a report: {}", why[..why.len().min(MOST_REASONS)].join("; "))]
+    NoneAsked {
+        /// The program that leads to them.
+        program: &'static str,
+        /// Each reason once, the most frequent first.
+        why: Vec<String>,
+    },
     /// A file of reports cannot be read.
     #[error("cannot read report `{file}`: {}", reason(cause))]
     File {
@@ -141,6 +163,7 @@ impl Failure for FleetError {
         match self {
             Self::NoDigest { .. }
             | Self::ImageFile { .. }
+            | Self::NotWritten { .. }
             | Self::FileAndImages { .. }
             | Self::FileOption { .. }
             | Self::FileKind { .. }
@@ -156,7 +179,8 @@ impl Failure for FleetError {
             | Self::FileHere { .. }
             | Self::NoNode { .. }
             | Self::Program { .. }
-            | Self::Scheduler { .. } => Exit::Outside,
+            | Self::Scheduler { .. }
+            | Self::NoneAsked { .. } => Exit::Outside,
         }
     }
 
@@ -164,8 +188,9 @@ impl Failure for FleetError {
         let one = |text: &str| vec![text.to_owned()];
         match self {
             Self::NoDigest { .. } => one(
-                "push the image (`envforge push IMAGE REF`), then pass `REGISTRY/NAME@sha256:…` as it prints it; or pass a .sqsh or .sif file",
+                "push the image (`envforge push IMAGE REF`), then pass `REGISTRY/NAME@sha256:…` as it prints it; or pass a .sqsh or .sif file; a project with `[cluster] folder` has one",
             ),
+            Self::NotWritten { call, .. } => vec![format!("write it in the project: `envforge {call}`")],
             Self::ImageFile { file, .. } => vec![format!(
                 "if nodes alone have it, name its SHA-256: `{file}@sha256:…`, as `sha256sum` prints it there"
             )],
@@ -186,9 +211,13 @@ impl Failure for FleetError {
                 "install `{program}`, or run this on a login node of the cluster; `--on ssh:HOST,…` needs no Slurm"
             )],
             Self::Program { program, .. } => vec![format!("install `{program}`, or run this where it is")],
-            Self::Scheduler { .. } => one(
-                "`scontrol ping` shows whether Slurm's controller answers; `--on ssh:HOST,…` asks nodes without it",
-            ),
+            Self::Scheduler { text, .. } => match diagnose(text) {
+                Some(known) => vec![known.hint()],
+                None => one(
+                    "`scontrol ping` shows whether Slurm's controller answers; `--on ssh:HOST,…` asks nodes without it",
+                ),
+            },
+            Self::NoneAsked { program, why } => what_to_do(program, why),
             Self::NoNode { .. } => one("`sinfo --Node` lists the nodes and partitions that Slurm knows"),
             Self::Word { program, .. } => {
                 vec![format!("options that `{program}` needs at this site follow `--`: `-- --account=ml`")]
@@ -202,4 +231,24 @@ impl Failure for FleetError {
             | Self::Empty { .. } => Vec::new(),
         }
     }
+}
+
+/// What helps where no node could be asked.
+fn what_to_do(program: &str, why: &[String]) -> Vec<String> {
+    if !SLURM.contains(&program) {
+        return vec![
+            "`ssh HOST true` must connect without a prompt; its options follow `--`: `-- -p 2222`".to_owned(),
+        ];
+    }
+    let mut hints: Vec<String> = diagnose(&why.join("\n")).iter().map(Diagnosis::hint).collect();
+    if why.iter().any(|why| why.contains(RETRIES)) {
+        hints.push("the queue is full, or `scontrol ping` shows no controller: try again later".to_owned());
+    }
+    if why.iter().any(|why| why.starts_with("busy: ")) {
+        hints.push(
+            "`--as-they-free DIR` leaves each node a job, which waits until the node is free".to_owned(),
+        );
+    }
+    hints.push(format!("`sinfo --Node --long` shows the state of each node; {OF_SITE}"));
+    hints
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::limits::Limits;
 use super::subject::{NodeFile, Subject};
 use crate::agent;
-use crate::model::export::cluster::RUNTIME;
+use crate::model::export::cluster::{RUNTIME, enroot_name};
 use crate::model::image::render::shell_word;
 use crate::model::request::{FileKind, Level};
 use crate::workflow::check_container::without_file_checks;
@@ -54,18 +54,22 @@ impl Launcher {
             words.extend(without_file_checks());
         }
         let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
-        let (image, kind, sum) = match subject {
-            Subject::Image(image) => (image.to_string(), "image", ""),
-            Subject::File(NodeFile { path, sha256, kind: FileKind::Sif }) => {
-                (path.to_string(), "sif", sha256.as_str())
+        let (image, kind, sum, uri) = match subject {
+            Subject::Image(image) => {
+                (image.to_string(), "image", "", format!("docker://{}", enroot_name(image)))
             }
-            Subject::File(NodeFile { path, sha256, kind: FileKind::Squashfs }) => {
-                (path.to_string(), "squashfs", sha256.as_str())
+            Subject::File(NodeFile { path, sha256, kind }) => {
+                let kind = match kind {
+                    FileKind::Sif => "sif",
+                    FileKind::Squashfs => "squashfs",
+                };
+                (path.to_string(), kind, sha256.as_str(), String::new())
             }
         };
         let mut text = format!(
-            "nonce={nonce}\nwatched={watched}\nimage={}\nkind={kind}\nsum={sum}\nagent={}\nlevel={level}\npull_seconds={}\ncheck_seconds={}\nexpect={}\nwords=({})\n",
+            "nonce={nonce}\nwatched={watched}\nimage={}\nkind={kind}\nsum={sum}\nuri={}\nagent={}\nlevel={level}\npull_seconds={}\ncheck_seconds={}\nexpect={}\nwords=({})\n",
             shell_word(&image),
+            shell_word(&uri),
             agent::sha256(),
             limits.pull.as_secs().max(1),
             limits.checks.as_secs().max(1),

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, test_kill_process, waitpid};
 use tokio::process::Child;
 
+use crate::host::child;
+
 /// How long a process has to end by itself, since its input has ended, and then again after the first signal. Nodes remove their containers
 /// when their input ends; a signal to `srun` would kill them on the way.
 const GRACE: Duration = Duration::from_secs(10);
@@ -78,7 +80,7 @@ impl Processes {
             return;
         }
         // Their numbers come from nodes: only the caller's own are meant. The controller may be gone.
-        let mut command = std::process::Command::new("timeout");
+        let mut command = child("timeout");
         command.args(["20", "scancel", "--quiet", "--me"]).args(jobs.iter().map(ToString::to_string));
         let silent = || std::process::Stdio::null();
         drop(command.stdin(silent()).stdout(silent()).stderr(silent()).status());

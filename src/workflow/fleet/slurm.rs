@@ -17,6 +17,7 @@ use crate::fleet::{
     Askable, Heard, NodeLine, NodeLog, NodeReport, Outcome, Progress, SINFO_FORMAT, Selection, SlurmNode,
     Stage, fold, idle_groups, read_sinfo, select, unfold,
 };
+use crate::host::async_child;
 use crate::model::visible::visible_line_within;
 use crate::report::Event;
 
@@ -30,6 +31,10 @@ const IMMEDIATE: u32 = 15;
 const ALONE: usize = 64;
 /// Lines that wait to be read.
 const WAITING: usize = 1_000;
+/// Words of the lines that name why Slurm's machines refuse each other. Those after them say only that the call failed.
+const AUTHENTICATION: [&str; 3] = ["Munge encode failed", "Munge decode failed", "authentication error"];
+/// Words of `srun` and `sbatch` where the queue is full, or the controller is away: they try again for minutes.
+pub(super) const RETRIES: &str = "sleeping and retrying";
 
 /// What a node was heard to say, before it has a verdict.
 pub(crate) struct Answer {
@@ -97,15 +102,25 @@ fn described(idle: &[SlurmNode]) -> String {
 
 /// The output of a program of Slurm.
 async fn answer_of(program: &'static str, args: &[&str]) -> Result<String, FleetError> {
-    let mut command = Command::new(program);
+    let mut command = async_child(program);
     command.args(args).stdin(std::process::Stdio::null());
     output_of((program, command)).await
 }
 
 /// A program of Slurm failed with that on its standard error.
 pub(super) fn failed_with(program: &'static str, errors: &str) -> FleetError {
-    let text = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").trim();
+    let text = match cause(program, errors) {
+        "" => "it printed nothing",
+        text => text,
+    };
     FleetError::Scheduler { program, text: visible_line_within(text, 300) }
+}
+
+/// The line of a program's errors that says most, without the program's name: one that names a refused message, else the last.
+pub(super) fn cause<'a>(program: &str, errors: &'a str) -> &'a str {
+    let named = AUTHENTICATION.iter().find_map(|words| errors.lines().find(|line| line.contains(words)));
+    let line = named.or_else(|| errors.lines().rfind(|line| !line.trim().is_empty()));
+    without_prefix(program, line.unwrap_or_default())
 }
 
 /// A program of Slurm gave no answer in time.
@@ -136,7 +151,9 @@ async fn one_job(
 ) -> Result<Vec<Answer>, FleetError> {
     let mut job = Job::new(nodes);
     let ended = job.run(asked, processes).await?;
-    if job.was_refused(&ended) && nodes.len() > 1 {
+    // A refused message is refused for each node, too; and after the deadline none is asked.
+    let is_of_all = ended.is_late || AUTHENTICATION.iter().any(|words| ended.errors.contains(words));
+    if job.was_refused(&ended) && nodes.len() > 1 && !is_of_all {
         tracing::debug!(error = ended.last_error(), "the job was refused: one job for each node");
         let gate = Semaphore::new(ALONE);
         let single = nodes.iter().map(async |node| {
@@ -178,7 +195,7 @@ impl<'a> Job<'a> {
     }
 
     fn command(&self, asked: &Asked<'_>) -> Command {
-        let mut command = Command::new("srun");
+        let mut command = async_child("srun");
         let minutes = asked.limits.minutes();
         let names = fold(self.nodes.iter().map(|node| node.name.as_str()));
         command.args([
@@ -283,7 +300,8 @@ impl<'a> Job<'a> {
 
     /// Whether no node was asked: Slurm gave out no job.
     fn was_refused(&self, ended: &Ended) -> bool {
-        !ended.is_late && self.stages.is_empty() && self.reports.is_empty() && ended.code != Some(0)
+        let is_given_up = if ended.is_late { ended.errors.contains(RETRIES) } else { ended.code != Some(0) };
+        is_given_up && self.stages.is_empty() && self.reports.is_empty()
     }
 
     fn answers(mut self, ended: &Ended, asked: &Asked<'_>) -> Vec<Answer> {
@@ -319,14 +337,14 @@ pub(super) fn outside_of_a_job(command: &mut Command) {
     }
 }
 
-fn without_prefix(line: &str) -> &str {
+fn without_prefix<'a>(program: &str, line: &'a str) -> &'a str {
     let line = line.trim();
-    let line = line.strip_prefix("srun: ").unwrap_or(line);
+    let line = line.strip_prefix(program).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(line);
     line.strip_prefix("error: ").unwrap_or(line)
 }
 
 fn refusal(ended: &Ended) -> String {
-    match without_prefix(ended.last_error()) {
+    match cause("srun", &ended.errors) {
         "" => "srun ended without a word".to_owned(),
         text => text.strip_prefix("Unable to allocate resources: ").unwrap_or(text).to_owned(),
     }
@@ -339,7 +357,8 @@ fn error_of(node: &str, rank: usize, ended: &Ended) -> String {
             line.split(|character: char| !(character.is_ascii_alphanumeric() || "._-".contains(character)));
         words.any(|word| word == node) || line.contains(&format!("task {rank}:"))
     };
-    let lines: Vec<&str> = ended.errors.lines().map(without_prefix).filter(names).collect();
+    let lines = ended.errors.lines().map(|line| without_prefix("srun", line));
+    let lines: Vec<&str> = lines.filter(names).collect();
     match lines.last() {
         Some(line) => (*line).to_owned(),
         None if ended.is_late => "no answer before the deadline".to_owned(),
@@ -359,4 +378,56 @@ async fn order_of(job: &str, nodes: &[SlurmNode]) -> Vec<String> {
     have.sort_unstable();
     want.sort_unstable();
     if have == want { order } else { given() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MUNGE: &str = "srun: error: If munged is up, restart with --num-threads=10\n\
+                         srun: error: Munge encode failed: Failed to access \"/run/munge/munge.socket.2\"\n\
+                         srun: error: slurm_send_node_msg: auth_g_create: REQUEST_RESOURCE_ALLOCATION has authentication error\n\
+                         srun: error: Unable to allocate resources: Protocol authentication error\n";
+
+    fn ended(is_late: bool, errors: &str) -> Ended {
+        Ended { code: Some(1), errors: errors.to_owned(), is_late }
+    }
+
+    #[test]
+    fn line_that_names_the_cause_is_shown() {
+        for (errors, text) in [
+            (MUNGE, "Munge encode failed: Failed to access \"/run/munge/munge.socket.2\""),
+            ("srun: error: a\nsrun: error: Unable to allocate resources: Invalid qos\n\n", "Invalid qos"),
+            (
+                "slurm_load_partitions: Protocol authentication error",
+                "slurm_load_partitions: Protocol authentication error",
+            ),
+            ("", "srun ended without a word"),
+        ] {
+            assert_eq!(refusal(&ended(false, errors)), text);
+        }
+    }
+
+    /// A queue that is full is tried again until the deadline: no node was asked, and srun says why.
+    #[test]
+    fn job_that_never_began_was_refused() {
+        let node = SlurmNode {
+            name: "node1".to_owned(),
+            partition: "gpu".to_owned(),
+            is_default: true,
+            state: "idle".to_owned(),
+            gpus: 2,
+            reason: String::new(),
+        };
+        let nodes = [node];
+        let mut job = Job::new(&nodes);
+        let full =
+            ended(true, "srun: error: Slurm temporarily unable to accept job, sleeping and retrying\n");
+        assert!(job.was_refused(&full));
+        assert_eq!(refusal(&full), "Slurm temporarily unable to accept job, sleeping and retrying");
+        assert!(!job.was_refused(&ended(true, "srun: Force Terminated job 7\n")), "it ran, and said nothing");
+        assert!(job.was_refused(&ended(false, MUNGE)));
+        job.stages.insert(0, (Stage::Start, Instant::now()));
+        assert!(!job.was_refused(&full) && !job.was_refused(&ended(false, MUNGE)));
+    }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use super::error::FleetError;
@@ -12,6 +11,7 @@ use super::node_job::Asked;
 use super::processes::Processes;
 use super::slurm::Answer;
 use crate::fleet::{NodeReport, Outcome, Progress, unfold_logins};
+use crate::host::async_child;
 use crate::model::request::SshHosts;
 use crate::report::Event;
 use crate::store::read_typed_text;
@@ -74,7 +74,7 @@ async fn one_host(
     asked: &Asked<'_>,
     processes: &Arc<Processes>,
 ) -> Result<Result<Box<NodeReport>, Outcome>, FleetError> {
-    let mut command = Command::new("ssh");
+    let mut command = async_child("ssh");
     command.args(OPTIONS).args(asked.words).args(["--", host, "exec bash -s"]);
     launched(host, ("ssh", command), asked, processes).await
 }

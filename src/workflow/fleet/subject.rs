@@ -8,11 +8,19 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::error::FleetError;
 use crate::model::counted::counted;
 use crate::model::image_ref::ImageRef;
-use crate::model::request::FileKind;
+use crate::model::lock::Lock;
+use crate::model::request::{FileKind, LockOptions, ProjectOptions, TargetOptions};
 use crate::model::sha256::{Sha256Hex, is_sha256_hex};
 use crate::report::{Reporter, in_step};
-use crate::store::open_regular;
+use crate::settings::Settings;
+use crate::store::{Store, open_regular};
+use crate::workflow::build_request::wanted;
+use crate::workflow::cluster_folder::ClusterFolder;
 use crate::workflow::error::CommandError;
+use crate::workflow::lock_error::LockingError;
+use crate::workflow::lock_file::read_lock;
+use crate::workflow::project::found;
+use crate::workflow::project_sources::{built_hash, image_lock};
 
 /// What the name of a file ends in, lower-case.
 const ENDS: [(&str, FileKind); 4] = [
@@ -83,6 +91,39 @@ impl Subject {
             None => Err(FleetError::NoDigest { got: got() }.into()),
         }
     }
+
+    /// The file of the project's image in the directory of its cluster, and the lock of that image, if it is known.
+    pub(crate) async fn of_project(
+        project: &ProjectOptions,
+        settings: &Settings,
+        reporter: &dyn Reporter,
+    ) -> Result<(Self, Option<Lock>), CommandError> {
+        let (file, lock) = file_of_project(project, settings)?;
+        Ok((Self::File(node_file(&file, None, &settings.paths.current_dir, reporter).await?), lock))
+    }
+}
+
+/// The path of the project's file, and the lock of its image, if it is known.
+fn file_of_project(
+    project: &ProjectOptions,
+    settings: &Settings,
+) -> Result<(String, Option<Lock>), CommandError> {
+    let none = || FleetError::NoDigest { got: "none".to_owned() };
+    if project.option().is_none() && found(project, settings).is_err() {
+        return Err(none().into());
+    }
+    let wanted = wanted(None, project, &LockOptions::default(), &TargetOptions::default(), settings)?;
+    let cluster = ClusterFolder::of(&wanted, settings)?.ok_or_else(none)?;
+    let here = &settings.paths.current_dir;
+    let lockfile = here.join(wanted.source.lockfile.as_ref().expect("a project has a lock file"));
+    let missing = || LockingError::Missing { file: lockfile.to_string() };
+    let lock = read_lock(&lockfile)?.ok_or_else(missing)?;
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+    let file = cluster.file(&built_hash(&store, &wanted, &lock)?).into_string();
+    if !here.join(&file).is_file() {
+        return Err(FleetError::NotWritten { file, call: cluster.runtime.kind().call() }.into());
+    }
+    Ok((file, image_lock(&store, &wanted, lock)?))
 }
 
 /// Whether a name is that of a file: no image begins like a path, and none that has a digest needs these ends.

@@ -13,8 +13,9 @@ use tokio::process::Command;
 use super::error::FleetError;
 use super::limits::Limits;
 use super::processes::{Processes, Started, job_number, whole_text};
-use super::slurm::{ANSWER, JOB, failed_with, outside_of_a_job, selection, without_answer};
+use super::slurm::{ANSWER, JOB, RETRIES, cause, failed_with, outside_of_a_job, selection, without_answer};
 use crate::fleet::{Heard, Outcome, Selection, SlurmNode};
+use crate::host::async_child;
 
 /// How much later than others each job is started: users may lower the priority of their own.
 const NICE: u32 = 100_000;
@@ -68,7 +69,6 @@ pub(crate) async fn submit_jobs(
 }
 
 fn refused(node: String, text: String) -> Heard {
-    let text = text.strip_prefix("sbatch: error: ").map(str::to_owned).unwrap_or(text);
     Heard { asked: Some(node), source: String::new(), gpus: None, outcome: Outcome::NotRun { why: text } }
 }
 
@@ -103,7 +103,11 @@ async fn submit_one(
     }
     started.over();
     match status {
-        None => Err(without_answer(program)),
+        None => {
+            let errors = whole_text(&errors).map_err(failed)?;
+            let said = cause(program, &errors);
+            Err(if said.contains(RETRIES) { failed_with(program, said) } else { without_answer(program) })
+        }
         Some(status) if status.success() => Ok(text),
         Some(_) => Err(failed_with(program, &whole_text(&errors).map_err(failed)?)),
     }
@@ -118,7 +122,7 @@ fn new_file(path: &Utf8Path) -> std::io::Result<()> {
 }
 
 fn command(node: &SlurmNode, limits: Limits, log: &Utf8Path, words: &[String]) -> Command {
-    let mut command = Command::new("sbatch");
+    let mut command = async_child("sbatch");
     // Slurm replaces `%n` and the like in the name of a file.
     let log = log.as_str().replace('%', "%%");
     command.args([

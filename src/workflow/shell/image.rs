@@ -1,6 +1,6 @@
 //! The image that a shell opens; it is built first if it is missing or out of date.
 
-use crate::model::request::{self, LockOptions, TargetOptions};
+use crate::model::request::{self, ChecksBefore, Level, LockOptions, TargetOptions};
 use crate::model::stack::Stack;
 use crate::model::verdict::{Detail, verdict_text};
 use crate::report::Event;
@@ -20,7 +20,11 @@ use crate::workflow::stack::stack;
 use crate::workflow::verify_target::found;
 
 /// The image; a spec that is not built yet is built first.
-pub(crate) async fn image(session: &Session<'_>, name: &str) -> Result<Named, CommandError> {
+pub(crate) async fn image(
+    session: &Session<'_>,
+    name: &str,
+    checks: ChecksBefore,
+) -> Result<Named, CommandError> {
     match found(session, name).await {
         Err(error) if matches!(error.downcast_ref(), Some(ImageError::SpecNotBuilt { .. })) => {
             let text = format!("no image of `{name}` on this engine: building it first");
@@ -28,22 +32,38 @@ pub(crate) async fn image(session: &Session<'_>, name: &str) -> Result<Named, Co
             let (source, target) = (LockOptions::default(), TargetOptions::default());
             let wanted = typed(name, &source, &target, session.settings)?;
             let stack = stack(session.settings, name, &source, &target, None)?;
-            build(session, &wanted, stack, None).await?;
+            build(session, &wanted, (stack, None), checks).await?;
             found(session, name).await
         }
         answer => answer,
     }
 }
 
-/// Builds an image as `envforge build` alone does; reports the failed checks.
-pub(crate) async fn build(
+/// Builds an image that is not there yet. A project's is that of its lock: one that is out of date is refused, not updated.
+pub(crate) async fn build_first(session: &Session<'_>, mut wanted: BuildRequest) -> Result<(), CommandError> {
+    wanted.source.locked = wanted.source.lockfile.is_some();
+    let text = format!("no image of `{}` on this engine: building it first", wanted.spec);
+    session.reporter.report(Event::Note { text });
+    let named = named_base(session.settings, &wanted.source, &wanted.target).await?;
+    let stack = stack(session.settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
+    build(session, &wanted, (stack, named.as_ref()), ChecksBefore::All).await
+}
+
+/// Builds an image as `envforge build` alone does, with these checks; reports the failed ones.
+async fn build(
     session: &Session<'_>,
     wanted: &BuildRequest,
-    stack: Stack,
-    base: Option<&NamedBase>,
+    (stack, base): (Stack, Option<&NamedBase>),
+    checks: ChecksBefore,
 ) -> Result<(), CommandError> {
     let args = request::Build::of(&wanted.spec);
-    let wanted = &with_listed(wanted, &stack, session.settings).await?;
+    let mut wanted = with_listed(wanted, &stack, session.settings).await?;
+    if checks == ChecksBefore::Static {
+        wanted.level = Level::Static;
+        let text = "static checks only before it opens (--no-wait); `envforge verify` runs those on a GPU";
+        session.reporter.report(Event::Note { text: text.to_owned() });
+    }
+    let wanted = &wanted;
     if let Done::Built(built) = Box::pin(build_one(session, wanted, stack, base, &args)).await?
         && let Some(error) = built.rejection()
     {
@@ -58,6 +78,7 @@ pub(crate) async fn build(
 pub(crate) async fn project_image(
     session: &Session<'_>,
     wanted: &BuildRequest,
+    checks: ChecksBefore,
 ) -> Result<Named, CommandError> {
     let named = named_base(session.settings, &wanted.source, &wanted.target).await?;
     let stack = stack(session.settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
@@ -82,7 +103,7 @@ pub(crate) async fn project_image(
         }
     }
     session.reporter.report(Event::Note { text });
-    build(session, wanted, stack, named.as_ref()).await?;
+    build(session, wanted, (stack, named.as_ref()), checks).await?;
     let image = match read_lock(&path)? {
         Some(lock) => match image_hash(&session.store, wanted, &lock)? {
             Some(hash) => image_of_lock(session, &hash).await?,

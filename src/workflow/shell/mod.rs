@@ -1,6 +1,7 @@
 //! `shell`: an image opened as a terminal or for one command. Reads top to bottom: image, container, program, end.
 
 mod container_spec;
+mod explained;
 mod image;
 mod join;
 mod launch;
@@ -18,12 +19,13 @@ mod ssh_client;
 mod volumes;
 
 use crate::report::Event;
-use crate::shell::{AttachTarget, ShellError, attach_terminal};
+use crate::shell::{AttachTarget, ProgramEnd, ShellError, attach_terminal};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
 pub(crate) use crate::shell::PassedSignals;
 pub(crate) use crate::shell::labels::Shell;
+pub(crate) use image::build_first;
 pub(crate) use open::{open, shells};
 pub(crate) use opened::opened_images;
 pub(crate) use outcome::{OpenOutcome, Started, Then};
@@ -35,6 +37,11 @@ pub(crate) use serve::until_ended;
 pub(crate) use ssh_client::forget_client;
 pub(crate) use volumes::ETC_LABEL;
 
+use explained::explained;
+
+/// The exit code of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
 /// Joins the program with this terminal until it ends, and ends its container as was agreed.
 pub(crate) async fn drive_it(
     session: &Session<'_>,
@@ -45,19 +52,25 @@ pub(crate) async fn drive_it(
         started;
     let containers = &*session.containers;
     let driven = AttachTarget { containers, container: &container, program, terminal, pid_file };
-    let code = attach_terminal(&driven, attached, signals).await;
+    let ended = attach_terminal(&driven, attached, signals).await;
     let goes = match then {
-        Then::Remove => code.is_ok(),
+        Then::Remove => ended.is_ok(),
         // Nobody is there to ask.
-        Then::RemoveIfLast if matches!(code, Err(ShellError::EngineGone { .. })) => false,
+        Then::RemoveIfLast if matches!(ended, Err(ShellError::EngineGone { .. })) => false,
         Then::RemoveIfLast => !containers.has_other_execs(&container, &driven.program).await?,
         Then::Keep => false,
     };
     if goes {
         containers.stop(&container, 2).await?;
-    } else if then == Then::RemoveIfLast && code.is_ok() {
+    } else if then == Then::RemoveIfLast && ended.is_ok() {
         let text = "keeping the container until its other terminals are closed";
         session.reporter.report(Event::Note { text: text.to_owned() });
     }
-    Ok(code?)
+    let ProgramEnd { code, errors } = ended?;
+    if ![0, INTERRUPTED].contains(&code)
+        && let Some(text) = explained(&String::from_utf8_lossy(&errors))
+    {
+        session.reporter.report(Event::Note { text });
+    }
+    Ok(code)
 }

@@ -58,9 +58,10 @@ pub(crate) async fn open(
     if args.start.new || !shells.iter().any(|shell| here(&shell)) {
         check_options(session, args, (&project, judged, &shells)).await?;
     }
+    let checks = typed.start.checks;
     let image = match of_file {
-        Some(wanted) => project_image(session, wanted).await?,
-        None => image(session, args.image.as_deref().unwrap_or_default()).await?,
+        Some(wanted) => project_image(session, wanted, checks).await?,
+        None => image(session, args.image.as_deref().unwrap_or_default(), checks).await?,
     };
     remember_opened(&session.store, &image)?;
     require_evidence(session, &image.image, &image.reference).await?;
@@ -101,8 +102,8 @@ async fn note_state(session: &Session<'_>, image: &Named, opens: bool) -> Result
     if proven.is_verified() && !opens {
         return Ok(());
     }
-    let is_here = proven.is_verified();
-    let by_key = if is_here { None } else { proven_by_key(session, &image.image).await? };
+    // A failure that this machine saw stands against every key.
+    let by_key = if proven.leaves_open() { proven_by_key(session, &image.image).await? } else { None };
     let text = match by_key {
         Some(by) => format!("{}: proven {}", image.reference, by.text()),
         None => format!("{}: {proven}", image.reference),

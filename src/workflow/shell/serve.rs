@@ -1,5 +1,4 @@
 //! JupyterLab, SSH and VS Code of a container: what they need is gathered before it starts, and told once they answer.
-#![expect(clippy::disallowed_methods, reason = "reads public keys, writes the client's configuration")]
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::engine::{Containers, EngineInfo, Output, Port, Program};
+use crate::host;
 use crate::model::request::{self, ServiceOptions};
 use crate::report::Event;
 use crate::settings::Settings;
@@ -19,6 +19,7 @@ use crate::store::{read_regular_text, read_typed_text, read_typed_text_early};
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::Signals;
 use crate::workflow::session::Session;
+use crate::workflow::shell::explained::explained;
 use crate::workflow::shell::service_urls::ServiceUrls;
 use crate::workflow::shell::ssh_client::{MOST_SAID, PATIENCE, client, forget_client, home, printed};
 
@@ -127,7 +128,7 @@ async fn public_keys(settings: &Settings, file: Option<&Utf8Path>) -> Result<Str
         return Ok(read_typed_text(&settings.paths.current_dir.join(file), LARGEST_KEYS).await?);
     }
     let mut keys = String::new();
-    if let Ok(output) = std::process::Command::new("ssh-add").arg("-L").output()
+    if let Ok(output) = host::child("ssh-add").arg("-L").output()
         && output.status.success()
     {
         keys.push_str(&String::from_utf8_lossy(&output.stdout));
@@ -165,8 +166,8 @@ pub(super) async fn begin(
         tokio::select! {
             ready = ready => ready?,
             ended = session.containers.exit_code(&program) => {
-                let said = last_words(&*session.containers, container).await;
-                return Err(ShellError::Ended { code: ended?, said }.into());
+                let LastWords { said, known } = last_words(&*session.containers, container).await;
+                return Err(ShellError::Ended { code: ended?, said, known }.into());
             }
         }
     } else {
@@ -226,21 +227,35 @@ pub(super) async fn of_running(
     Ok(told)
 }
 
+/// The end of a container's log.
+struct LastWords {
+    /// Its last lines.
+    said: String,
+    /// The known error in it, with its fix.
+    known: Option<String>,
+}
+
+/// Lines of a log that are shown, and that are searched for a known error.
+const SHOWN_LINES: usize = 5;
+const SEARCHED_LINES: u32 = 200;
+
 /// The last lines of a container's log.
-async fn last_words(containers: &dyn Containers, container: &str) -> String {
+async fn last_words(containers: &dyn Containers, container: &str) -> LastWords {
     let mut bytes = Vec::new();
-    let mut lines = containers.logs(container, false, Some(5));
+    let mut lines = containers.logs(container, false, Some(SEARCHED_LINES));
     let heard = async {
         while let Some(Ok(Output::Out(part) | Output::Err(part))) = lines.next().await {
-            bytes.extend_from_slice(&part[..part.len().min(MOST_SAID - bytes.len())]);
-            if bytes.len() == MOST_SAID {
-                break;
-            }
+            // The end of a log tells why it ends.
+            bytes.extend_from_slice(&part[part.len().saturating_sub(MOST_SAID)..]);
+            bytes.drain(..bytes.len().saturating_sub(MOST_SAID));
         }
     };
     // What was heard until then is shown.
     let _ = tokio::time::timeout(PATIENCE, heard).await;
-    String::from_utf8_lossy(&bytes).trim().to_owned()
+    let log = String::from_utf8_lossy(&bytes);
+    let lines: Vec<_> = log.trim().lines().collect();
+    let said = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+    LastWords { said, known: explained(&log) }
 }
 
 /// Waits until a port says what is expected.
@@ -273,8 +288,8 @@ pub(crate) async fn until_ended(
     let result = tokio::select! {
         () = signals.received() => Ok(0),
         ended = session.containers.exit_code(&program) => {
-            let said = last_words(&*session.containers, container).await;
-            Err(ShellError::Ended { code: ended?, said })
+            let LastWords { said, known } = last_words(&*session.containers, container).await;
+            Err(ShellError::Ended { code: ended?, said, known })
         }
     };
     session.containers.stop(container, 5).await?;

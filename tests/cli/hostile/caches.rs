@@ -11,7 +11,8 @@ use envforge::archive::content_digest::content_digest_of_tar;
 use envforge::assemble::{
     AssembleError, DigestCache, Installation, LayerDigests, LayerKey, Listing, ListingCache, TarDigest, Wheel,
 };
-use envforge::container_layers::KeptLayer;
+use envforge::container_layers::byte_code::{SourceFile, keep, kept};
+use envforge::container_layers::{KeptLayer, remember_taken, taken_before};
 use envforge::engine::LayerContent as _;
 use envforge::failure::Failure as _;
 use envforge::fetch::{Download, FetchSettings, Fetcher, Transfer};
@@ -32,6 +33,8 @@ use crate::wheels::sha256;
 const PRECIOUS: &str = "of the user";
 /// What is downloaded.
 const CONTENT: &str = "the content of a package";
+/// What the cache has for another project.
+const FOREIGN: &str = "the content of a stranger";
 
 /// How the cache is used, and what is changed in it.
 #[derive(Debug, Deserialize)]
@@ -55,6 +58,12 @@ enum Use {
     Listing,
     /// A layer that is given to an engine.
     Layer,
+    /// The layers of two steps, taken from another machine.
+    Taken,
+    /// The byte code of a wheel.
+    ByteCode,
+    /// The same, where another image has compiled it.
+    ForeignByteCode,
     /// A file that is downloaded unless it is there.
     Download,
     /// An archive whose content is compared.
@@ -178,6 +187,7 @@ impl Cache {
 fn placed(text: &str) -> String {
     let (hash, wheel) = (sha256(CONTENT.as_bytes()), one_hash());
     let text = text.replace("{start}", &hash[..2]).replace("{hash}", &hash);
+    let text = text.replace("{foreign}", &sha256(FOREIGN.as_bytes()));
     let text = text.replace("{one}", &key("one").hash()).replace("{other}", &key("other").hash());
     text.replace("{wheel-start}", &wheel[..2]).replace("{wheel}", &wheel)
 }
@@ -193,6 +203,17 @@ fn digests(name: &str) -> LayerDigests {
         gzip: digest("gzip"),
         gzip_size: 99,
     }
+}
+
+/// The layers of a step with that content.
+fn step(content: &str) -> Vec<KeptLayer> {
+    vec![KeptLayer { sha256: sha256(content.as_bytes()), size: content.len() as u64 }]
+}
+
+/// A module that was compiled.
+fn code() -> Vec<SourceFile> {
+    let path = "/opt/env/lib/python3.11/site-packages/demo/__pycache__/__init__.cpython-311.pyc".to_owned();
+    vec![SourceFile { path, content: "compiled here".into() }]
 }
 
 /// What one use said: its exit code and text.
@@ -311,6 +332,14 @@ fn attempt_here(case: &Case, attack: &Attack) -> Outcome {
         Use::Layer => {
             store.put(&sha256(CONTENT.as_bytes()), CONTENT.as_bytes()).expect("written");
         }
+        Use::Taken => {
+            for (step_of, content) in [("one", CONTENT), ("other", FOREIGN)] {
+                store.put(&sha256(content.as_bytes()), content.as_bytes()).expect("written");
+                remember_taken(&store, &key(step_of).hash(), &step(content)).expect("written");
+            }
+        }
+        Use::ByteCode => keep(&store, &locked.sha256, "this image", &code()).expect("written"),
+        Use::ForeignByteCode => keep(&store, &locked.sha256, "another image", &code()).expect("written"),
         Use::Archive => cache.write("cache/archive.tar", &archive()),
         Use::Open => cache.age(),
         Use::Download | Use::Vendor => {}
@@ -322,6 +351,10 @@ fn attempt_here(case: &Case, attack: &Attack) -> Outcome {
         Use::Digests => found(DigestCache::of(&store).find(&key("one")), &digests("one")),
         Use::Listing => found(ListingCache::of(&store, 11).find(&locked), &listing),
         Use::Layer => layer(&cache, &store),
+        Use::Taken => found(taken_before(&store, &key("one").hash()).expect("readable"), &step(CONTENT)),
+        Use::ByteCode => found(kept(&store, &locked.sha256, "this image"), &code()),
+        // It is never compared: the record of another image is not looked at.
+        Use::ForeignByteCode => found(kept(&store, &locked.sha256, "this image"), &Vec::new()),
         Use::Download => download(&store),
         Use::Archive => archive_of(&cache),
         Use::Open => (0, "it is open".to_owned()),

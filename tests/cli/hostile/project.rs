@@ -18,6 +18,8 @@ use crate::program::{Program, Run};
 const TOML: &str = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
 /// A file of the user that no project may read.
 const PRIVATE: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nof-the-user-alone\n";
+/// Bytes beyond every bound of a file of a project.
+const HUGE: u64 = 100_000_000;
 /// A run that takes longer is ended.
 const LONGEST: Duration = Duration::from_secs(30);
 /// What the engine is asked for to build, load, run, tag or push.
@@ -31,6 +33,8 @@ struct Attack {
     link: Vec<Link>,
     /// Named pipes, whose other end nobody opens.
     pipe: Vec<String>,
+    /// Files of 100 MB, which take no room on the disk.
+    huge: Vec<String>,
 }
 
 /// A text in a file that becomes another one.
@@ -128,6 +132,10 @@ impl Scene {
             let path = scene.program.path("project").join(name);
             drop(std::fs::remove_file(&path));
             mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o644), 0).expect("ours");
+        }
+        for name in attack.huge {
+            let file = std::fs::File::create(scene.program.path("project").join(name)).expect("ours");
+            file.set_len(HUGE).expect("ours");
         }
         for Link { at, to } in attack.link {
             drop(std::fs::remove_file(scene.program.path("project").join(&at)));

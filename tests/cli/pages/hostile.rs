@@ -12,7 +12,7 @@ use envforge::pages::{
 use super::{LARGEST, assert_page, links, report};
 
 fn reported(report: &Verdict) -> ReportedImage<'_> {
-    ReportedImage { report, proven: "failed at level full" }
+    ReportedImage { report, proven: "failed at level full", by_key: None }
 }
 
 /// Ten attacks. Those with code set the title to HOSTILE and a variable, if a page runs them.

@@ -1,11 +1,11 @@
 //! Proves that the framework's and NCCL's own machine code runs on the GPUs the image is meant for, by a walk through the
-//! files. `framework-architectures` checks the framework's own list.
+//! files. `framework-architectures` checks the framework's own list. What the user's packages lack is reported.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use envforge_protocol::{CheckId, Key, Outcome, SkipReason};
+use envforge_protocol::{CheckId, Expectation, Key, Outcome, SkipReason, is_integrated};
 
 use super::{Options, display_path, errored};
 use crate::fatbin::{self, Code, Coverage};
@@ -34,29 +34,76 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
         Ok(expected) => expected,
         Err(problem) => return errored(&[ID], &problem),
     };
-    let targets = expected.chips(Key::Target);
-    let chips = if targets.is_empty() { expected.chips(Key::Arch) } else { targets };
-    let files = files(options);
+    let chips = chips(&expected);
+    let (files, of_users): (Vec<_>, Vec<_>) =
+        files(options).into_iter().partition(|(package, _)| is_of_the_stack(package, &expected));
     let nccl = libraries::first(&SearchPaths::of(&options.root).search(), "nccl")
         .map(|library| library.path.clone());
-    if files.is_empty() && nccl.is_none() {
+    if files.is_empty() && of_users.is_empty() && nccl.is_none() {
         return vec![Report::skipped(
             ID,
             SkipReason::NotInImage,
             "no file with a framework's kernels was found",
         )];
     }
-    let all = files
-        .iter()
-        .map(|path| (path, fatbin::code as Walk))
-        .chain(nccl.iter().map(|path| (path, fatbin::linked_code as Walk)));
-    let walked: Vec<_> =
-        all.map(|(path, walk)| (display_path(&options.root, path), read(path, walk))).collect();
-    vec![judge(&walked, &chips)]
+    let walked = |path: &PathBuf, walk: Walk| (display_path(&options.root, path), read(path, walk));
+    let mut own: Vec<Walked> = files.iter().map(|(_, path)| walked(path, fatbin::code as Walk)).collect();
+    let mut of_users: Vec<Walked> =
+        of_users.iter().map(|(_, path)| walked(path, fatbin::code as Walk)).collect();
+    let has_own_nccl = expected.value(Key::Framework).is_none() || expected.value(Key::Nccl).is_some();
+    let with_nccl = if has_own_nccl { &mut own } else { &mut of_users };
+    with_nccl.extend(nccl.iter().map(|path| walked(path, fatbin::linked_code as Walk)));
+    if own.is_empty() {
+        let report =
+            Report::skipped(ID, SkipReason::NotInImage, "no file with the stack's own kernels was found");
+        return vec![with_narrower(report, &of_users, &chips)];
+    }
+    vec![with_narrower(judge(&own, &chips), &of_users, &chips)]
 }
 
-/// The framework's files.
-fn files(options: &Options) -> Vec<PathBuf> {
+/// The GPUs that the image is meant for: those that are named, else those of the stack that its processor can be next to.
+fn chips(expected: &Expectation) -> BTreeSet<Capability> {
+    let targets = expected.chips(Key::Target);
+    if !targets.is_empty() {
+        return targets;
+    }
+    let mut all = expected.chips(Key::Arch);
+    if cfg!(not(target_arch = "aarch64")) {
+        all.retain(|chip| !is_integrated(*chip));
+    }
+    all
+}
+
+/// Whether the stack promises GPUs for a package; a package of a user is as good as it is. Without a lock every one counts.
+fn is_of_the_stack(package: &str, expected: &Expectation) -> bool {
+    match expected.value(Key::Framework) {
+        None => true,
+        Some("jax") => package == "jax_plugins",
+        Some("vllm" | "sglang") => ["vllm", "torch"].contains(&package),
+        Some(framework) => package == framework,
+    }
+}
+
+/// Adds a warning where packages of the user have no code for a GPU of the image.
+fn with_narrower(mut report: Report, of_users: &[Walked], chips: &BTreeSet<Capability>) -> Report {
+    let known = of_users.iter().filter_map(|(path, code)| Some((path, code.as_ref().ok()?.as_ref()?)));
+    let narrower: Vec<_> = known.filter_map(|(path, code)| lack(path, code, chips)).collect();
+    if narrower.is_empty() || !report.is_good() {
+        return report;
+    }
+    report.detail.push_str(&format!("; a package of the user is narrower: {}", narrower.join("; ")));
+    report.with_warning("a package of the user has no code for a GPU of the image")
+}
+
+/// How a file lacks code for some of the GPUs.
+fn lack(path: &str, code: &Code, chips: &BTreeSet<Capability>) -> Option<String> {
+    let lacks = |chip: &&Capability| code.coverage(**chip) == Coverage::Nothing;
+    let names: Vec<_> = chips.iter().filter(lacks).map(|chip| sm(*chip)).collect();
+    (!names.is_empty()).then(|| format!("{path} has no code for {} (it has {})", names.join(" "), list(code)))
+}
+
+/// The files that hold the kernels of frameworks, each with its package.
+fn files(options: &Options) -> Vec<(&'static str, PathBuf)> {
     let places = SearchPaths::of(&options.root);
     let mut files = Vec::new();
     for packages in places.packages() {
@@ -67,7 +114,7 @@ fn files(options: &Options) -> Vec<PathBuf> {
                     && ["cupy", "vllm"].contains(&package)
                     && path.extension().is_some_and(|extension| extension == "so");
                 if FRAMEWORKS.contains(&name) || module {
-                    files.push(path.to_owned());
+                    files.push((package, path.to_owned()));
                 }
             });
         }
@@ -78,27 +125,22 @@ fn files(options: &Options) -> Vec<PathBuf> {
 /// How the code of a file is found.
 type Walk = fn(&File) -> Result<Option<Code>, String>;
 
+/// A file, and its code.
+type Walked = (String, Result<Option<Code>, String>);
+
 fn read(path: &Path, walk: Walk) -> Result<Option<Code>, String> {
     walk(&File::open(path).map_err(|error| error.to_string())?)
 }
 
 /// Missing code fails; an unknown layout never passes.
-fn judge(walked: &[(String, Result<Option<Code>, String>)], chips: &BTreeSet<Capability>) -> Report {
+fn judge(walked: &[Walked], chips: &BTreeSet<Capability>) -> Report {
     let (mut lacking, mut unknown, mut known) = (Vec::new(), Vec::new(), Vec::new());
     for (path, result) in walked {
         let file = path.rsplit('/').next().unwrap_or(path);
         match result {
             Ok(Some(code)) => {
                 known.push((file, code));
-                let lacks = |chip: &&Capability| code.coverage(**chip) == Coverage::Nothing;
-                let names: Vec<_> = chips.iter().filter(lacks).map(|chip| sm(*chip)).collect();
-                if !names.is_empty() {
-                    lacking.push(format!(
-                        "{path} has no code for {} (it has {})",
-                        names.join(" "),
-                        list(code)
-                    ));
-                }
+                lacking.extend(lack(path, code, chips));
             }
             // Some builds have their kernels in another file: this one is unknown.
             Ok(None) => unknown.push(format!("{path} has no section .nv_fatbin")),
@@ -180,6 +222,37 @@ mod tests {
         let report = report(root.path(), "target=12.0\n");
         assert_eq!(report.outcome, Outcome::Passed);
         assert!(report.detail.ends_with("the driver must first compile PTX for sm_120"), "{}", report.detail);
+    }
+
+    /// `any` asks for no GPU of a Jetson board in a machine with another processor.
+    #[test]
+    fn gpus_of_the_stack_are_bounded_by_the_processor() {
+        let all = |text: &str| chips(&Expectation::parse(text).expect("reads"));
+        let expected =
+            if cfg!(target_arch = "aarch64") { vec![(8, 7), (9, 0), (11, 0)] } else { vec![(9, 0)] };
+        assert_eq!(all("arch=8.7\narch=9.0\narch=11.0\n"), expected.into_iter().collect());
+        assert_eq!(all("arch=9.0\ntarget=8.7\n"), BTreeSet::from([(8, 7)]), "it is named");
+    }
+
+    #[test]
+    fn package_of_a_user_that_is_narrower_is_a_warning() {
+        let root = image(&[(2, 80), (2, 90)]);
+        let folder = root.path().join("opt/env/lib/python3.11/site-packages/onnxruntime");
+        std::fs::create_dir_all(&folder).expect("made");
+        let narrow = library(&[(2, 80)]);
+        std::fs::write(folder.join("libonnxruntime_providers_cuda.so"), &narrow).expect("written");
+        let good = report(root.path(), "framework=torch\ntarget=9.0\n");
+        assert_eq!(good.outcome, Outcome::Passed, "{}", good.detail);
+        assert!(
+            good.detail.contains("narrower: ") && good.detail.contains("has no code for sm_90"),
+            "{}",
+            good.detail
+        );
+        assert!(good.measured.iter().any(|(name, _)| name == "warning"));
+        let own = report(root.path(), "framework=onnxruntime\ntarget=9.0\n");
+        assert_eq!(own.outcome, Outcome::Failed, "{}", own.detail);
+        let unlocked = report(root.path(), "target=9.0\n");
+        assert_eq!(unlocked.outcome, Outcome::Failed, "an image from elsewhere is asked as a whole");
     }
 
     #[test]

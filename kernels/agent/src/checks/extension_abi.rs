@@ -8,15 +8,14 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use envforge_protocol::CheckId;
 use envforge_protocol::abi::{
-    Finding, GLOBAL_DEPENDENCIES, Place, Table, TorchRelease, World, asks_for_torch, driver_libraries,
-    is_for_another_torch, is_only_tried, is_preloaded, torch_release,
+    Finding, GLOBAL_DEPENDENCIES, Place, SYSTEM_FOLDERS, Table, TorchRelease, World, asks_for_torch,
+    driver_libraries, is_for_another_torch, is_only_tried, is_preloaded, torch_release,
 };
 use envforge_protocol::elf::{self, ElfError};
+use envforge_protocol::{CheckId, SkipReason};
 
-use super::{Options, display_path, errored};
-use crate::linker::SYSTEM;
+use super::{NO_PYTHON, Options, display_path, errored};
 use crate::report::Report;
 use crate::walk;
 
@@ -30,9 +29,17 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
         Err(problem) => return errored(&[ID], &problem),
     };
     let has_torch = |packages: &PathBuf| packages.join("torch/lib").is_dir();
-    let Some(packages) = packages_of(options).into_iter().find(has_torch) else {
+    let folders = options.packages();
+    if folders.is_empty() && !options.has_own_environment() {
+        return vec![Report::skipped(ID, SkipReason::NotInImage, NO_PYTHON)];
+    }
+    let Some(packages) = folders.into_iter().find(has_torch) else {
         return vec![Report::of_problems(ID, "0 extensions: torch is not installed", &[])];
     };
+    if options.interpreter().is_none() {
+        // Extensions take Python's symbols from it.
+        return vec![Report::skipped(ID, SkipReason::NotInImage, "Python is not in the image")];
+    }
     let (extensions, damaged) = extensions(&packages);
     let (mut judged, mut others, mut allowed, mut problems) = (0, 0, BTreeSet::new(), BTreeSet::new());
     for (path, reason) in &damaged {
@@ -74,17 +81,16 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
         let names: Vec<_> = allowed.into_iter().collect();
         let _ = write!(good, "; may fail to load: {}", names.join(", "));
     }
-    let hint = "use the release of the package that was built for this torch (`envforge compat abi` checks a wheel), or list the \
-                library's file name in `[verify] may-lack` of envforge.toml if your code never loads it";
-    vec![Report::of_problems(ID, good, &problems).hint(hint)]
+    vec![Report::of_problems(ID, good, &problems).hint(hint(options))]
 }
 
-/// The folders of installed packages of the locked environment.
-fn packages_of(options: &Options) -> Vec<PathBuf> {
-    let pythons = std::fs::read_dir(options.environment().join("lib")).into_iter().flatten().flatten();
-    let mut folders: Vec<_> = pythons.map(|python| python.path().join("site-packages")).collect();
-    folders.sort();
-    folders
+fn hint(options: &Options) -> &'static str {
+    if options.has_own_environment() {
+        "use the release of the package that was built for this torch (`envforge compat abi` checks a wheel), or list the \
+         library's file name in `[verify] may-lack` of envforge.toml if your code never loads it"
+    } else {
+        "install the release of the package that was built for this torch: `envforge compat abi` checks a wheel"
+    }
 }
 
 /// The libraries of other packages that use torch, and path and reason of those that cannot be read.
@@ -117,10 +123,12 @@ fn extensions(packages: &Path) -> (Vec<Table>, Vec<(String, String)>) {
 }
 
 /// Whether a library is a module of another Python: `x.cpython-310-x86_64-linux-gnu.so` beside Python 3.11.
-fn is_of_another_python(packages: &Path, name: &str) -> bool {
+pub(super) fn is_of_another_python(packages: &Path, name: &str) -> bool {
     let Some((_, tag)) = name.split_once(".cpython-") else { return false };
     let python = packages.parent().and_then(Path::file_name).and_then(|name| name.to_str());
-    let wanted = python.and_then(|name| name.strip_prefix("python")).map(|version| version.replace('.', ""));
+    let version = python.and_then(|name| name.strip_prefix("python"));
+    // Debian's `python3` is for every one of its releases.
+    let wanted = version.filter(|version| version.contains('.')).map(|version| version.replace('.', ""));
     wanted.is_some_and(|wanted| tag.split(['-', '.']).next() != Some(wanted.as_str()))
 }
 
@@ -178,9 +186,11 @@ fn found<'a>(options: &'a Options, packages: &'a Path, extensions: &[Table]) -> 
     for driver in driver_libraries(machine) {
         found.world.add(Place::System, driver);
     }
-    if let Some(interpreter) = resolved(&options.root, &options.python()) {
-        found.add(&interpreter, Place::System);
+    let python = options.interpreter().and_then(|python| resolved(&options.root, &python));
+    if let Some(interpreter) = &python {
+        found.add(interpreter, Place::System);
     }
+    let folders = system_folders(options, packages);
     found.wanted.extend(extensions.iter().map(|one| one.file().to_owned()));
     found.wanted.push_back(GLOBAL_DEPENDENCIES.to_owned());
     found.wanted.extend(found.by_name.keys().filter(|name| name.starts_with("_C.")).cloned());
@@ -196,15 +206,24 @@ fn found<'a>(options: &'a Options, packages: &'a Path, extensions: &[Table]) -> 
         for path in found.by_name.get(&soname).cloned().unwrap_or_default() {
             found.add(&path, Place::Packages);
         }
-        let folders = SYSTEM.iter().map(|folder| options.root.join(folder).join(&soname));
-        if let Some(path) = folders.into_iter().find_map(|path| resolved(&options.root, &path)) {
+        let paths = folders.iter().map(|folder| folder.join(&soname));
+        if let Some(path) = paths.into_iter().find_map(|path| resolved(&options.root, &path)) {
             found.add(&path, Place::System);
         }
     }
-    let python = options.python();
-    let interpreter = resolved(&options.root, &python).map(|path| display_path(&options.root, &path));
+    let interpreter = python.map(|path| display_path(&options.root, &path));
     found.world.import_torch(torch, |one| Some(&one.path) == interpreter.as_ref());
     found
+}
+
+/// Where the loader finds libraries that are not among the packages, in its order.
+fn system_folders(options: &Options, packages: &Path) -> Vec<PathBuf> {
+    if options.has_own_environment() {
+        return SYSTEM_FOLDERS.iter().map(|folder| options.root.join(folder)).collect();
+    }
+    let mut folders = options.loader_folders();
+    folders.retain(|folder| !folder.starts_with(packages));
+    folders
 }
 
 /// The release of the torch that is installed.
@@ -250,7 +269,7 @@ impl Found<'_> {
 }
 
 /// The file that a path of the image leads to; links are those of the image, not of the file system around it.
-fn resolved(root: &Path, path: &Path) -> Option<PathBuf> {
+pub(super) fn resolved(root: &Path, path: &Path) -> Option<PathBuf> {
     const LINKS: usize = 16;
     let mut path = path.to_owned();
     for _ in 0..LINKS {

@@ -10,6 +10,8 @@ use crate::probe;
 use crate::report::Report;
 
 const IDS: &[CheckId] = CheckGroup::Framework.checks();
+/// The frameworks that are asked where no lock names one, the first that is installed.
+const ASKED: [&str; 4] = ["torch", "tensorflow", "jax", "cupy"];
 
 pub(crate) fn run(options: &Options) -> Vec<Report> {
     let expected = match options.expectation_if_given() {
@@ -17,7 +19,7 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
         Err(problem) => return errored(IDS, &problem),
     };
     let skipped = |reason, text: &str| IDS.iter().map(|id| Report::skipped(*id, reason, text)).collect();
-    let name = expected.value(Key::Framework).unwrap_or("torch").to_owned();
+    let name = expected.value(Key::Framework).unwrap_or_else(|| installed(options)).to_owned();
     if !probe::knows(&name) {
         return skipped(SkipReason::NotOffered, "the agent cannot query this framework");
     }
@@ -39,6 +41,13 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
     }
 }
 
+/// The framework to ask where no lock names one.
+fn installed(options: &Options) -> &'static str {
+    let folders = options.packages();
+    let is_there = |name: &&str| folders.iter().any(|packages| packages.join(name).is_dir());
+    ASKED.into_iter().find(is_there).unwrap_or(ASKED[0])
+}
+
 fn judge(answers: &BTreeMap<String, String>, expected: &Expectation) -> Vec<Report> {
     let answer = |key: &str| answers.get(key).map_or("no value", String::as_str);
     let compared = |id: CheckId, key: &str, found: String, wanted: Option<String>| match wanted {
@@ -46,13 +55,17 @@ fn judge(answers: &BTreeMap<String, String>, expected: &Expectation) -> Vec<Repo
             .hint("check wheels, indexes and constraints: another build of the framework is installed"),
         // The agent runs without an expectation.
         None if expected.value(Key::Framework).is_none() => {
-            let mut report = Report::skipped(
-                id,
-                SkipReason::NoExpectation,
-                format!("{found} (not compared: no expected version)"),
-            );
-            report.measured.push(("value".to_owned(), found));
-            report
+            let has_no_cuda =
+                id == CheckId::FrameworkCuda && !found.starts_with(|c: char| c.is_ascii_digit());
+            let detail = if has_no_cuda {
+                format!(
+                    "{found}: the framework runs on no NVIDIA GPU, as it was built without CUDA or lacks its CUDA part"
+                )
+            } else {
+                format!("{found} (not compared: no expected version)")
+            };
+            let report = Report::skipped(id, SkipReason::NoExpectation, detail).measure("value", &found);
+            if has_no_cuda { report.with_warning("no CUDA") } else { report }
         }
         None => Report::skipped(id, SkipReason::NotInStack, format!("{key} is not in the stack")),
     };
@@ -171,6 +184,27 @@ mod tests {
         assert!(reports.iter().all(|report| report.outcome == Outcome::Skipped), "{reports:?}");
         assert_eq!(reports[0].detail, "2.8.0+cu128 (not compared: no expected version)");
         assert_eq!(reports[0].measured, [("value".to_owned(), "2.8.0+cu128".to_owned())]);
+    }
+
+    /// The build of another accelerator, or of the processor alone.
+    #[test]
+    fn framework_without_cuda_is_a_warning_where_nothing_is_expected() {
+        let cuda = |value: &str| judge(&answers(&[("cuda", value)]), &Expectation::default()).remove(1);
+        let has_warning = |report: &Report| report.measured.iter().any(|(name, _)| name == "warning");
+        assert!(!has_warning(&cuda("12.8")));
+        let none = cuda("None");
+        assert!(has_warning(&none) && none.detail.starts_with("None: "), "{}", none.detail);
+        assert_eq!(none.outcome, Outcome::Skipped);
+    }
+
+    #[test]
+    fn framework_to_ask_is_the_one_that_is_installed() {
+        let root = tempfile::tempdir().expect("folder");
+        let options = Options { root: root.path().into(), ..Options::default() };
+        assert_eq!(installed(&options), "torch");
+        std::fs::create_dir_all(root.path().join("usr/local/lib/python3.11/site-packages/jax"))
+            .expect("made");
+        assert_eq!(installed(&options), "jax");
     }
 
     #[test]

@@ -7,11 +7,14 @@ mod distributions;
 mod extension_abi;
 mod framework;
 mod gpu;
+mod installed_files;
 mod leftovers;
 mod library_load;
 mod linker_closure;
 mod loader_path;
+mod locked_files;
 mod login_shell;
+mod module_closure;
 mod nccl_network;
 mod nvcc;
 mod nvrtc;
@@ -21,11 +24,13 @@ mod shared_paths;
 mod triton_ptxas;
 mod user;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use envforge_protocol::{CheckGroup, CheckId, Expectation, Level, Outcome, Stage};
 
+use crate::libraries;
 use crate::report::Report;
 
 /// The options of all checks.
@@ -77,7 +82,7 @@ impl Options {
         if own.is_dir() {
             return own;
         }
-        crate::libraries::virtual_environment(&self.root).unwrap_or(own)
+        libraries::virtual_environment(&self.root).unwrap_or(own)
     }
 
     /// Its interpreter.
@@ -87,14 +92,53 @@ impl Options {
 }
 
 impl Options {
-    /// The interpreter of the locked environment, else the first that `PATH` finds.
+    /// The interpreter of the locked environment, else the first that `PATH` finds in the image or that lies where interpreters
+    /// usually do.
     pub(crate) fn any_python(&self) -> Option<PathBuf> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::iter::once(self.python())
-            .chain(crate::libraries::pythons_of(&path))
+            .chain(libraries::pythons_below(&self.root, &path))
+            .chain(libraries::pythons_of(&path))
             .find(|python| python.is_file())
     }
+
+    /// The interpreter that finds [`Options::packages`]; `None`: the image has none.
+    pub(crate) fn interpreter(&self) -> Option<PathBuf> {
+        if self.has_own_environment() { Some(self.python()) } else { self.any_python() }
+    }
+
+    /// Whether the image has the environment that envforge fills.
+    pub(crate) fn has_own_environment(&self) -> bool {
+        self.root.join("opt/env").is_dir()
+    }
+
+    /// The folders of installed packages: those of the locked environment; in an image of others those of every Python that is
+    /// found, the one in use first.
+    pub(crate) fn packages(&self) -> Vec<PathBuf> {
+        if self.has_own_environment() {
+            let pythons = libraries::entries(&self.environment().join("lib"));
+            return pythons.into_iter().map(|python| python.join("site-packages")).collect();
+        }
+        let mut seen = BTreeSet::new();
+        let mut found = libraries::SearchPaths::of(&self.root).packages();
+        // conda has `python3.1` as a link to `python3.10`.
+        found.retain(|folder| !folder.parent().is_some_and(Path::is_symlink));
+        found.retain(|folder| folder.canonicalize().is_ok_and(|path| seen.insert(path)));
+        found
+    }
+
+    /// Where the loader finds libraries in an image of others: its own folders, conda's, and that next to the interpreter.
+    pub(crate) fn loader_folders(&self) -> Vec<PathBuf> {
+        let known = libraries::SearchPaths::of(&self.root).folders().into_iter();
+        let known = known.filter(|(via, _)| *via != libraries::FoundVia::Toolkit).map(|(_, folder)| folder);
+        let python = self.interpreter().and_then(|python| extension_abi::resolved(&self.root, &python));
+        let next_to = python.as_deref().and_then(Path::parent).and_then(Path::parent);
+        known.chain(next_to.map(|prefix| prefix.join("lib"))).collect()
+    }
 }
+
+/// Why a check of Python packages found nothing to look at.
+const NO_PYTHON: &str = "no Python packages are in the image";
 
 /// Opens every GPU that the image has code for.
 pub(crate) fn open_all(options: &Options) -> Result<Vec<crate::gpu::device::Device>, gpu::CheckFailure> {
@@ -168,7 +212,7 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group {
         id: CheckGroup::SharedPaths,
-        limit: Duration::from_mins(1),
+        limit: Duration::from_mins(3),
         as_user: false,
         run: shared_paths::run,
     },
@@ -180,7 +224,7 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group {
         id: CheckGroup::ExtensionAbi,
-        limit: Duration::from_mins(1),
+        limit: Duration::from_mins(3),
         as_user: false,
         run: extension_abi::run,
     },
@@ -360,6 +404,14 @@ mod tests {
         for (stage, groups) in all_stages() {
             assert!(groups.iter().all(|group| group.id.stage() == stage), "{stage}");
         }
+    }
+
+    /// Their container has the credentials that must not be in the image: it ends by itself.
+    #[test]
+    fn checks_of_files_end_within_minutes() {
+        let limits = every_group().filter(|group| group.id.looks_at_files_only()).map(|group| group.limit);
+        let all: Duration = limits.sum();
+        assert!(all > Duration::ZERO && all <= Duration::from_mins(10), "{all:?}");
     }
 
     proptest! {

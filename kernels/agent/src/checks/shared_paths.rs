@@ -1,21 +1,25 @@
 //! Proves that a path of several distributions holds the file of the last of them by name: the image is the same whatever
-//! order or layer they were installed in.
+//! order or layer they were installed in. In an image of envforge every other file is compared with its RECORD as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use envforge_protocol::CheckId;
+use envforge_protocol::{CheckId, Outcome, SkipReason};
 
-use super::{Options, display_path};
+use super::{NO_PYTHON, Options, display_path, locked_files};
 use crate::digest::sha256;
 use crate::report::Report;
 
 const ID: CheckId = CheckId::SharedPaths;
+/// As many groups of packages are named.
+const SHOWN: usize = 10;
 
 pub(crate) fn run(options: &Options) -> Vec<Report> {
+    if !options.has_own_environment() {
+        return vec![in_another_image(options)];
+    }
     let (mut shared, mut problems) = (Vec::new(), Vec::new());
-    let pythons = std::fs::read_dir(options.environment().join("lib")).into_iter().flatten().flatten();
-    for packages in pythons.map(|python| python.path().join("site-packages")) {
+    for packages in options.packages() {
         for (path, owners) in owners(&packages) {
             let Some(((winner, wanted), others)) = owners.split_last() else { continue };
             let losers: Vec<_> =
@@ -34,19 +38,48 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
             }
         }
     }
+    for problem in locked_files::changed(options) {
+        // Of a shared path this may be known.
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
     let fine = if shared.is_empty() { "none".to_owned() } else { shared.join("; ") };
     let report = Report::of_problems(ID, fine, &problems);
-    vec![report.hint("build the image with `--builder assembled`, or leave one of the packages out")]
+    vec![report.hint("build the image with `--builder assembled`, or leave out one of the packages or what changes their files")]
+}
+
+/// In an image that envforge did not build the order of the installation decides whose file a path holds: packages that share paths
+/// with different content are named, and nothing fails.
+fn in_another_image(options: &Options) -> Report {
+    let folders = options.packages();
+    if folders.is_empty() {
+        return Report::skipped(ID, SkipReason::NotInImage, NO_PYTHON);
+    }
+    let mut counts = BTreeMap::<String, usize>::new();
+    for sharing in folders.iter().flat_map(|packages| owners(packages).into_values()) {
+        let hashes: BTreeSet<&str> = sharing.iter().map(|(_, hash)| hash.as_str()).collect();
+        if hashes.len() > 1 {
+            let names: Vec<_> = sharing.iter().map(|(name, _)| name.as_str()).collect();
+            *counts.entry(names.join(" and ")).or_default() += 1;
+        }
+    }
+    if counts.is_empty() {
+        return Report::new(ID, Outcome::Passed, "none");
+    }
+    let shared = counts.iter().take(SHOWN).map(|(names, count)| format!("{names} share paths: {count}"));
+    let mut text = shared.collect::<Vec<_>>().join("; ");
+    if counts.len() > SHOWN {
+        text.push_str(&format!("; and {} more", counts.len() - SHOWN));
+    }
+    Report::new(ID, Outcome::Passed, format!("{text}; each path holds the file of the one installed last"))
+        .with_warning("packages share paths")
 }
 
 /// The distributions that list a path, by name, each with the SHA-256 (hex) that it lists; paths of one alone are left out.
 fn owners(packages: &Path) -> BTreeMap<String, Vec<(String, String)>> {
     let mut all = BTreeMap::<String, Vec<(String, String)>>::new();
-    for entry in std::fs::read_dir(packages).into_iter().flatten().flatten() {
-        let folder = entry.file_name().to_string_lossy().into_owned();
-        let Some(stem) = folder.strip_suffix(".dist-info") else { continue };
-        let name = stem.split('-').next().unwrap_or(stem).replace(['_', '.'], "-").to_lowercase();
-        let Ok(record) = std::fs::read_to_string(entry.path().join("RECORD")) else { continue };
+    for (name, record) in records(packages) {
         for (path, hash) in record.lines().filter_map(row) {
             all.entry(path).or_default().push((name.clone(), hash));
         }
@@ -58,8 +91,22 @@ fn owners(packages: &Path) -> BTreeMap<String, Vec<(String, String)>> {
     all
 }
 
+/// The name and RECORD of every distribution, by name.
+pub(super) fn records(packages: &Path) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(packages).into_iter().flatten().flatten() {
+        let folder = entry.file_name().to_string_lossy().into_owned();
+        let Some(stem) = folder.strip_suffix(".dist-info") else { continue };
+        let name = stem.split('-').next().unwrap_or(stem).replace(['_', '.'], "-").to_lowercase();
+        let Ok(record) = std::fs::read_to_string(entry.path().join("RECORD")) else { continue };
+        all.push((name, record));
+    }
+    all.sort();
+    all
+}
+
 /// Path and hash of a row; `None`: it has no SHA-256.
-fn row(line: &str) -> Option<(String, String)> {
+pub(super) fn row(line: &str) -> Option<(String, String)> {
     let (path, rest) = match line.strip_prefix('"') {
         Some(quoted) => {
             let end = quoted.find("\",")?;
@@ -97,8 +144,6 @@ fn hex_of(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use envforge_protocol::Outcome;
-
     use super::*;
 
     /// URL-safe base64 of the SHA-256 of `a` and of `b`.
@@ -135,6 +180,27 @@ mod tests {
     fn equal_files_are_no_conflict() {
         let report = check(&format!("\"p/f,1.py\",sha256={A},1\n"), "a");
         assert_eq!((report.outcome, report.detail.as_str()), (Outcome::Passed, "none"));
+    }
+
+    #[test]
+    fn packages_of_another_image_that_share_paths_are_named_and_nothing_fails() {
+        let root = tempfile::tempdir().expect("a folder");
+        let packages = root.path().join("usr/local/lib/python3.11/site-packages");
+        let record = |name: &str, hash: &str| {
+            let folder = packages.join(format!("{name}-1.0.dist-info"));
+            std::fs::create_dir_all(&folder).expect("made");
+            std::fs::write(folder.join("RECORD"), format!("p/f.py,sha256={hash},1\n")).expect("written");
+        };
+        let report = || run(&Options { root: root.path().into(), ..Options::default() }).remove(0);
+        assert_eq!(report().outcome, Outcome::Skipped, "there is no Python");
+        record("alpha", A);
+        record("zeta", A);
+        assert_eq!((report().outcome, report().detail.as_str()), (Outcome::Passed, "none"));
+        record("zeta", B);
+        let report = report();
+        assert_eq!(report.outcome, Outcome::Passed);
+        assert!(report.detail.starts_with("alpha and zeta share paths: 1; "), "{}", report.detail);
+        assert!(report.measured.iter().any(|(name, _)| name == "warning"));
     }
 
     #[test]

@@ -117,8 +117,8 @@ def tensorflow():
     built = tf.sysconfig.get_build_info()
     say("version", version("tensorflow"))
     attempt("cuda", lambda: of_one_major(built["cuda_version"]))
-    # The last of its list is machine code and PTX alike.
-    flags = [flag.replace("compute_", "sm_") for flag in built["cuda_compute_capabilities"]]
+    # The last of its list is machine code and PTX alike; a build for the processor has no list.
+    flags = [flag.replace("compute_", "sm_") for flag in built.get("cuda_compute_capabilities", [])]
     say("flags", " ".join(flags))
     libraries()
 

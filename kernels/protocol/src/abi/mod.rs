@@ -5,12 +5,14 @@
 //! and the C++ library, Python and glibc. [`World::audit`] gives the [`Finding`]s of one extension: what `dlopen` with
 //! `RTLD_NOW` would refuse it for.
 
+mod closure;
 mod finding;
 mod optional;
 mod preloaded;
 mod table;
 mod world;
 
+pub use closure::{LoaderView, SYSTEM_FOLDERS, Unmet, of_another_cuda};
 pub use finding::Finding;
 pub use optional::{is_for_another_cuda, is_for_another_torch, is_only_tried, may_be_missing};
 pub use preloaded::{TorchRelease, is_preloaded, torch_release};

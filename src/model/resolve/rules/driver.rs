@@ -12,7 +12,7 @@ pub(super) fn driver_too_old(candidate: &Candidate<'_>) -> Option<RuleViolation>
     let driver = candidate.question.target.driver.as_ref()?;
     let (floor, source) = candidate.driver_floor()?;
     if driver >= floor || candidate.forward_compat_in_use().is_some() {
-        return None;
+        return ptx_too_new(candidate, driver);
     }
     let cuda = candidate.variant.cuda;
     let mut text = format!(
@@ -22,6 +22,23 @@ pub(super) fn driver_too_old(candidate: &Candidate<'_>) -> Option<RuleViolation>
     );
     text.push_str(&forward_compat_text(candidate));
     Some(RuleViolation::new(Rule::DriverTooOld, text, source))
+}
+
+/// Rejects a driver that cannot compile the PTX of a binary without machine code. The rule about the binary's code says so for each GPU,
+/// where GPUs are named.
+fn ptx_too_new(candidate: &Candidate<'_>, driver: &DriverVersion) -> Option<RuleViolation> {
+    let has_gpus = !candidate.question.target.gpus.is_empty();
+    if has_gpus || !candidate.has_only_ptx() || candidate.driver_knows_ptx() {
+        return None;
+    }
+    let branch = candidate.question.branch();
+    let own = branch.map_or_else(String::new, |branch| format!(", whose newest CUDA is {}", branch.max_cuda));
+    let cuda = candidate.ptx_cuda()?;
+    let text = format!(
+        "{} has no machine code, and the driver compiles its PTX of CUDA {cuda}; the target has {driver}{own}",
+        candidate.label()
+    );
+    Some(candidate.refuse(Rule::DriverTooOld, text))
 }
 
 /// Returns whether a forward-compatibility package would help, and if not, why.

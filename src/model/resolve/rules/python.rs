@@ -1,11 +1,15 @@
 //! Rules about Python: the framework's wheels, the bases, and numpy's ABI.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::model::resolve::candidate::{Candidate, package};
 use crate::model::resolve::refusal::RuleViolation;
 use crate::model::resolve::rule::Rule;
-use crate::model::versions::PythonVersion;
+use crate::model::versions::{FrameworkVersion, PythonVersion};
+
+/// Runs of releases that a refusal names.
+const RUNS: usize = 3;
 
 /// Rejects a Python without a wheel of the framework.
 pub(super) fn python_unsupported(candidate: &Candidate<'_>) -> Option<RuleViolation> {
@@ -28,18 +32,28 @@ pub(super) fn python_unsupported(candidate: &Candidate<'_>) -> Option<RuleViolat
     Some(candidate.refuse(Rule::PythonUnsupported, text))
 }
 
-/// Returns the first and last release with a wheel for this Python.
+/// Returns the releases with a wheel for this Python: first and last of each run of consecutive ones, the newest runs.
 fn releases_with(candidate: &Candidate<'_>, python: PythonVersion) -> Option<String> {
     let rows = candidate.question.matrix.variants.iter().filter(|row| {
         row.framework == candidate.variant.framework
             && row.machine == candidate.variant.machine
             && row.verified
-            && row.python.contains(&python)
     });
-    let mut versions: Vec<_> = rows.map(|row| &row.version).collect();
-    versions.sort_unstable();
-    let (first, last) = (versions.first()?, versions.last()?);
-    Some(if first == last { first.to_string() } else { format!("{first} to {last}") })
+    let mut releases: BTreeMap<&FrameworkVersion, bool> = BTreeMap::new();
+    for row in rows {
+        *releases.entry(&row.version).or_default() |= row.python.contains(&python);
+    }
+    let all: Vec<_> = releases.into_iter().collect();
+    let runs = all.chunk_by(|one, next| one.1 == next.1).filter(|run| run[0].1);
+    let spans: Vec<_> = runs
+        .map(|run| match run {
+            [(only, _)] => only.to_string(),
+            [(first, _), .., (last, _)] => format!("{first} to {last}"),
+            [] => String::new(),
+        })
+        .collect();
+    let newest = &spans[spans.len().saturating_sub(RUNS)..];
+    (!newest.is_empty()).then(|| newest.join(", "))
 }
 
 /// Rejects a Python that no base has, or that the requested base does not have.

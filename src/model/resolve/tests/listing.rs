@@ -2,7 +2,7 @@
 
 use super::{spec, x86};
 use crate::model::compat::Matrix;
-use crate::model::resolve::{ListEntry, ListReport, ResolveOptions, Rule, entries, list_text};
+use crate::model::resolve::{ListEntry, ListReport, ResolveOptions, Rule, entries, list_text, products_text};
 use crate::model::target::Target;
 
 fn listed(filter: Option<&str>, target: &Target) -> Vec<ListEntry> {
@@ -64,4 +64,30 @@ fn the_table_fits_80_columns() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     assert_eq!(list_text(&[]), "no matching variants in the matrix\n");
+}
+
+#[test]
+fn products_have_a_line_each_with_the_newest_that_can_run() {
+    let matrix = Matrix::current();
+    let line = |target: &Target, product: &str| {
+        let text = products_text(&listed(None, target), matrix);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let of_product: Vec<_> = text.lines().filter(|line| line.starts_with(product)).collect();
+        assert_eq!(of_product.len(), 1, "{text}");
+        of_product[0].split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let any = x86(&[], None);
+    let torch = line(&any, "pytorch-cuda:");
+    let all = listed(Some("pytorch-cuda"), &any);
+    assert_eq!((&torch[0], torch[4].as_str(), torch[5].as_str()), (&all[0].spec, "amd64,arm64", "-"));
+    let versions: std::collections::BTreeSet<_> =
+        all.iter().filter_map(|entry| entry.spec.split(['-', ':']).nth(2)).collect();
+    assert_eq!(torch[1], versions.len().to_string());
+    // An old GPU: not the newest of all, and none of another product.
+    let old = x86(&["sm_61"], Some("580.65.06"));
+    let torch = line(&old, "pytorch-cuda:");
+    assert!(torch[0] != all[0].spec && torch[5] == "yes", "{torch:?}");
+    let runs = listed(Some("cudf-cuda"), &old).iter().any(|entry| entry.runs_here != Some(false));
+    assert_eq!(line(&old, "cudf-cuda:")[5] == "no", !runs);
+    assert_eq!(products_text(&[], matrix), "no matching variants in the matrix\n");
 }

@@ -324,6 +324,8 @@ fn machine(
     let ptx_cuda = choice.ptx_cuda.map_or((major, minor), |cuda| (cuda.major(), cuda.minor()));
     let holds = |code: &[ComputeCapability], gpu| code.iter().any(|one| *one <= gpu);
     let ptx_runs = |code: &[ComputeCapability], gpu| compiles(ptx_cuda) && holds(code, gpu);
+    let only_ptx = arch.is_some_and(<[ComputeCapability]>::is_empty) && !ptx.is_empty();
+    must(!only_ptx || compiles(ptx_cuda), "the driver does not compile the PTX");
     for gpu in choice.target.gpus.iter().map(|gpu| gpu.compute_capability) {
         let unread = matrix.compilers.iter().find(|one| one.cuda.parts()[..2] == [major, minor]);
         let has_code = match (arch, unread) {

@@ -22,6 +22,9 @@ pub struct KeptReport {
     /// Whether a failure withdrew it: what it proved does not come back when that failure is settled.
     #[serde(default)]
     pub withdrawn: bool,
+    /// Digest of the conditions it was made under; `None`: they were not all known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<String>,
     /// The report.
     pub report: Verdict,
 }
@@ -143,6 +146,15 @@ impl ImageReports {
                 .any(|failed| failed.is_failed() && failed.number >= good.number && failed.concerns(good))
         };
         self.kept.iter().filter(move |report| report.is_good() && !report.withdrawn && !is_withdrawn(report))
+    }
+
+    /// The whole report that was made under conditions with that digest, if it stands and nothing failed since.
+    pub fn made_under(&self, conditions: &str) -> Option<&Verdict> {
+        if self.open_failures().next().is_some() {
+            return None;
+        }
+        let is_same = |kept: &&KeptReport| kept.conditions.as_deref() == Some(conditions);
+        self.standing().find(is_same).map(|kept| &kept.report)
     }
 
     /// The failures that no later run on the same GPU and driver has settled, newest first.

@@ -39,7 +39,7 @@ fn kept(runs: &[Verdict]) -> ImageReports {
     let mut all: Vec<KeptReport> = Vec::new();
     for (number, report) in numbered {
         // As the store keeps them.
-        let new = KeptReport { schema: 1, number, withdrawn: false, report };
+        let new = KeptReport { schema: 1, number, withdrawn: false, conditions: None, report };
         let withdrawn = ImageReports::new(all.clone(), Vec::new()).withdrawn_by(&new);
         for old in &mut all {
             old.withdrawn |= withdrawn.iter().any(|other| other.number == old.number);
@@ -50,7 +50,8 @@ fn kept(runs: &[Verdict]) -> ImageReports {
 }
 
 fn withdrawn(runs: &[Verdict], failure: &Verdict) -> usize {
-    let new = KeptReport { schema: 1, number: 99, withdrawn: false, report: failure.clone() };
+    let new =
+        KeptReport { schema: 1, number: 99, withdrawn: false, conditions: None, report: failure.clone() };
     kept(runs).withdrawn_by(&new).len()
 }
 
@@ -197,4 +198,24 @@ fn report_of_earlier_versions_has_no_driver() {
     old.checks.push(check("device", "gpu", Some(H200)));
     let text = kept(&[old]).proven(Some(&lock(&[]))).to_string();
     assert!(text.contains("driver not recorded, date not recorded"), "{text}");
+}
+
+#[test]
+fn report_stands_in_place_of_a_run_under_its_own_conditions_until_something_fails() {
+    let (full, static_only) = (run(Some(H200), "580.1"), run(None, ""));
+    let under = |reports: &[Verdict], conditions: &str| {
+        let mut all = kept(reports);
+        for (kept, digest) in all.kept.iter_mut().rev().zip(["a", "b", "c"]) {
+            kept.conditions = Some(digest.to_owned());
+        }
+        all.made_under(conditions).map(|report| report.level.clone())
+    };
+    let both = [static_only.clone(), full.clone()];
+    assert_eq!(under(&both, "a").as_deref(), Some("static"));
+    assert_eq!(under(&both, "b").as_deref(), Some("full"));
+    assert_eq!(under(&both, "d"), None);
+    assert_eq!(kept(&both).made_under("a"), None, "conditions that are not known are not equal");
+    let failed = [static_only, full.clone(), failed("gemm-large", at("quick", full.clone()))];
+    assert_eq!((under(&failed, "a"), under(&failed, "b")), (None, None));
+    assert_eq!(under(&[undecided(full)], "a"), None, "a host that was busy decided nothing");
 }

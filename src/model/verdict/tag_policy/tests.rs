@@ -61,6 +61,7 @@ pub(in crate::model::verdict) fn report(lock: &Lock, gpu: Option<&str>) -> Verdi
         engine: None,
         lock: None,
         sandboxed: false,
+        conditions: None,
     }
 }
 

@@ -1,0 +1,231 @@
+//! What the outcome of an image's checks depends on. A whole report that was made under equal conditions stands in place of a run; if one
+//! of them is not known, the checks run.
+
+use serde::Serialize;
+
+use crate::agent;
+use crate::engine::{EngineInfo, GpuRequest};
+use crate::host;
+use crate::model::lock::LockedCheck;
+use crate::model::request::Level;
+use crate::model::verdict::{Verdict, expectation_file};
+use crate::store::{Store, StoreError};
+use crate::workflow::check::{CheckTarget, ImageOrigin, ProjectSource, required};
+use crate::workflow::error::CommandError;
+use crate::workflow::gpus::request;
+use crate::workflow::proven::reports_of;
+use crate::workflow::session::Session;
+
+/// The conditions of a run.
+#[derive(Serialize)]
+struct Conditions<'a> {
+    /// This program, which judges.
+    program: &'static str,
+    /// SHA-256 of its agent, which looks at the files.
+    agent: String,
+    /// The image's id.
+    image: &'a str,
+    /// Its layers, variables, labels and user.
+    configuration: String,
+    /// What the checks compare with.
+    expectation: String,
+    required: Vec<String>,
+    project_checks: &'a [LockedCheck],
+    /// What no file may contain.
+    forbidden: Vec<String>,
+    level: &'a str,
+    engine: EngineIdentity<'a>,
+    boot: host::Boot,
+    /// `None`: the checks ask for no GPU.
+    gpus: Option<GpuConditions>,
+}
+
+#[derive(Serialize)]
+struct EngineIdentity<'a> {
+    id: &'a str,
+    name: &'a str,
+    version: &'a str,
+    storage_driver: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct GpuConditions {
+    /// What the engine is asked for.
+    request: String,
+    driver: String,
+    toolkit: String,
+    /// UUIDs with their MIG devices.
+    devices: Vec<String>,
+}
+
+impl Conditions<'_> {
+    /// One digest of all. It is keyed: what is forbidden may be a password that can be guessed.
+    fn digest(&self, store: &Store) -> Result<String, StoreError> {
+        let text = serde_json::to_vec(self).expect("texts and lists serialise");
+        store.keyed_digest("conditions of checks", &text)
+    }
+}
+
+/// The digest of the conditions of checks that run now with these GPUs; `None`: one of them is not known, or changes without notice.
+pub(crate) fn conditions(
+    session: &Session<'_>,
+    subject: &CheckTarget<'_>,
+    gpus: Option<&GpuRequest>,
+) -> Result<Option<String>, CommandError> {
+    let ImageOrigin::Ours { lock, .. } = &subject.origin else { return Ok(None) };
+    let level = if gpus.is_some() { subject.level } else { Level::Static };
+    let checks = &lock.added.checks;
+    // Speeds differ from run to run, and the source of a project is not part of its image.
+    if level == Level::Perf || !checks.is_empty() && matches!(subject.project, ProjectSource::Here(_)) {
+        return Ok(None);
+    }
+    let (Some(engine), Some(boot)) = (identity(session.engine.info()), host::boot()) else { return Ok(None) };
+    let gpus = match gpus {
+        None => None,
+        Some(request) => match gpu_conditions(request) {
+            Some(found) => Some(found),
+            None => return Ok(None),
+        },
+    };
+    let mut forbidden = session.forbidden_strings();
+    forbidden.sort();
+    let conditions = Conditions {
+        program: env!("CARGO_PKG_VERSION"),
+        agent: agent::sha256(),
+        image: &subject.image.id,
+        configuration: subject.image.fingerprint(),
+        expectation: expectation_file(lock),
+        required: required(lock, level),
+        project_checks: checks,
+        forbidden,
+        level: level.as_str(),
+        engine,
+        boot,
+        gpus,
+    };
+    Ok(Some(conditions.digest(&session.store)?))
+}
+
+/// An engine on this machine: what another one has is not known here.
+fn identity(info: &EngineInfo) -> Option<EngineIdentity<'_>> {
+    let id = info.id.as_deref().filter(|id| info.local && !id.is_empty())?;
+    let storage_driver = info.storage_driver.as_deref();
+    Some(EngineIdentity { id, name: &info.name, version: &info.version, storage_driver })
+}
+
+fn gpu_conditions(request: &GpuRequest) -> Option<GpuConditions> {
+    let found = host::gpu_identities()?;
+    let toolkit = host::container_toolkit()?;
+    Some(GpuConditions {
+        request: format!("{request:?}"),
+        driver: found.driver,
+        toolkit,
+        devices: found.devices,
+    })
+}
+
+/// The whole report of an earlier run under the conditions of now, if it stands.
+pub(crate) fn standing_report(
+    session: &Session<'_>,
+    subject: &CheckTarget<'_>,
+) -> Result<Option<Verdict>, CommandError> {
+    let gpus = if subject.level == Level::Static { None } else { request(session, subject.gpus) };
+    let Some(now) = conditions(session, subject, gpus.as_ref())? else { return Ok(None) };
+    let reports = reports_of(&session.store, &*session.reporter, &subject.image.id)?;
+    Ok(reports.made_under(&now).cloned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use camino::Utf8Path;
+
+    use super::*;
+
+    fn sample(checks: &[LockedCheck]) -> Conditions<'_> {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        Conditions {
+            program: "1.0.0",
+            agent: "a".to_owned(),
+            image: "sha256:1",
+            configuration: "sha256:2".to_owned(),
+            expectation: "version = 2.8.0".to_owned(),
+            required: owned(&["import"]),
+            project_checks: checks,
+            forbidden: owned(&["secret"]),
+            level: "full",
+            engine: EngineIdentity {
+                id: "AB:CD",
+                name: "Docker",
+                version: "20.10",
+                storage_driver: Some("overlay2"),
+            },
+            boot: host::Boot { id: "b".to_owned(), kernel: "6.1".to_owned() },
+            gpus: Some(GpuConditions {
+                request: "all".to_owned(),
+                driver: "580.1".to_owned(),
+                toolkit: "1.17.8".to_owned(),
+                devices: owned(&["GPU-1"]),
+            }),
+        }
+    }
+
+    /// A changed part of a run's conditions.
+    type Change = fn(&mut Conditions<'_>);
+
+    #[test]
+    fn every_condition_counts() {
+        fn gpus(conditions: &mut Conditions<'_>, change: fn(&mut GpuConditions)) {
+            conditions.gpus.iter_mut().for_each(change);
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let check = LockedCheck { name: "own".to_owned(), command: "true".to_owned() };
+        let own = [check];
+        let changes: [Change; 18] = [
+            |_| {},
+            |now| now.program = "1.0.1",
+            |now| now.agent.push('b'),
+            // Another layer of the image: a `.pth`, an entry point, a package, a library.
+            |now| now.image = "sha256:3",
+            // LD_LIBRARY_PATH.
+            |now| now.configuration.push('3'),
+            |now| now.expectation.push('1'),
+            |now| now.required.clear(),
+            |now| now.forbidden.push("another credential of this machine".to_owned()),
+            |now| now.level = "quick",
+            |now| now.engine.id = "EF",
+            |now| now.engine.version = "28.0",
+            |now| now.boot.id.push('c'),
+            |now| now.boot.kernel.push('c'),
+            |now| gpus(now, |gpus| gpus.driver.push('2')),
+            |now| gpus(now, |gpus| gpus.toolkit.push('2')),
+            |now| gpus(now, |gpus| gpus.devices = vec!["GPU-2".to_owned()]),
+            |now| gpus(now, |gpus| gpus.devices.push("MIG-1".to_owned())),
+            |now| now.gpus = None,
+        ];
+        let mut found = BTreeSet::new();
+        for change in changes {
+            let mut now = sample(&[]);
+            change(&mut now);
+            found.insert(now.digest(&store).expect("a key"));
+        }
+        found.insert(sample(&own).digest(&store).expect("a key"));
+        assert_eq!(found.len(), changes.len() + 1);
+        // The state directory of another machine, if its key is another one.
+        let other = Store::open(&root.join("cache"), &root.join("other")).expect("a store");
+        assert!(found.insert(sample(&[]).digest(&other).expect("a key")));
+        assert!(!found.insert(sample(&[]).digest(&store).expect("a key")), "equal conditions are equal");
+    }
+
+    #[test]
+    fn engine_that_is_elsewhere_or_without_an_id_is_not_known() {
+        let local = EngineInfo { id: Some("AB".to_owned()), local: true, ..EngineInfo::sample() };
+        assert!(identity(&local).is_some());
+        assert!(identity(&EngineInfo { local: false, ..local.clone() }).is_none());
+        assert!(identity(&EngineInfo { id: Some(String::new()), ..local.clone() }).is_none());
+        assert!(identity(&EngineInfo { id: None, ..local }).is_none());
+    }
+}
