@@ -35,7 +35,7 @@ pub struct LockArgs {
     /// Print the content digest of the image (recomputed if the engine has the image).
     #[arg(long)]
     pub digest: bool,
-    /// Read the distribution's packages anew instead of once a day; what is locked stays.
+    /// Read the distribution's packages again instead of once a day; what is locked stays.
     #[arg(long, conflicts_with = "check")]
     pub refresh: bool,
     /// Lock file of another tool whose versions are kept where the stack allows: uv.lock, pylock.toml, poetry.lock or pixi.lock.

@@ -24,8 +24,9 @@ use crate::workflow::base::{check_agent_starts, check_processor};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::build_secrets::secrets;
 use crate::workflow::built::Built;
-use crate::workflow::check::{CheckTarget, ImageOrigin, ProjectSource, check, mounted_project};
-use crate::workflow::check_conditions::standing_report;
+use crate::workflow::check::{
+    CheckTarget, ImageOrigin, ProjectSource, check, mounted_project, standing_report,
+};
 use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::{content_of, digest_of};
 use crate::workflow::context_files::files;

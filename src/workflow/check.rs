@@ -20,7 +20,7 @@ use crate::model::versions::ComputeCapability;
 use crate::report::Event;
 use crate::shell::{ProjectCode, User, caller_ids};
 use crate::workflow::build_request::CodeRequest;
-use crate::workflow::check_conditions::conditions;
+use crate::workflow::check_conditions::{Run, conditions};
 use crate::workflow::check_container::{
     AGENT, AgentReport, BAKED_AGENT, EXPECT, USER, agent_file, as_root, environment, file_checks, limits,
     text, without_file_checks, words,
@@ -28,6 +28,7 @@ use crate::workflow::check_container::{
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus::request;
 use crate::workflow::project_code::code_at;
+use crate::workflow::proven::reports_of;
 use crate::workflow::session::Session;
 
 /// What the image is to us.
@@ -117,7 +118,7 @@ async fn run(
         _ => String::new(),
     };
     // Before the run: what changes while it lasts is another condition.
-    let conditions = conditions(session, subject, gpus)?;
+    let conditions = if asked.is_empty() { conditions_of(session, subject, gpus)? } else { None };
     let own = limits(level, session.engine.info());
     let mut request = RunRequest {
         gpus: gpus.cloned(),
@@ -197,8 +198,32 @@ fn for_gpus(facts: String, asked: &[ComputeCapability]) -> String {
     text
 }
 
+/// The whole report of an earlier run under the conditions of now, if it stands.
+pub(crate) fn standing_report(
+    session: &Session<'_>,
+    subject: &CheckTarget<'_>,
+) -> Result<Option<Verdict>, CommandError> {
+    let gpus = if subject.level == Level::Static { None } else { request(session, subject.gpus) };
+    let Some(now) = conditions_of(session, subject, gpus.as_ref())? else { return Ok(None) };
+    let reports = reports_of(&session.store, &*session.reporter, &subject.image.id)?;
+    Ok(reports.made_under(&now).cloned())
+}
+
+/// The digest of the conditions of checks with these GPUs; `None`: they are not all known, or it is not an image of ours.
+fn conditions_of(
+    session: &Session<'_>,
+    subject: &CheckTarget<'_>,
+    gpus: Option<&GpuRequest>,
+) -> Result<Option<String>, CommandError> {
+    let ImageOrigin::Ours { lock, .. } = &subject.origin else { return Ok(None) };
+    let level = if gpus.is_some() { subject.level } else { Level::Static };
+    let with_source = !lock.added.checks.is_empty() && matches!(subject.project, ProjectSource::Here(_));
+    let required = required(lock, level);
+    conditions(session, Run { image: subject.image, lock, level, required, with_source, gpus })
+}
+
 /// The checks that a tag requires at that level.
-pub(super) fn required(lock: &Lock, level: Level) -> Vec<String> {
+fn required(lock: &Lock, level: Level) -> Vec<String> {
     let mut all = static_checks(lock);
     if level != Level::Static {
         all.extend(gpu_checks(lock, level != Level::Quick));

@@ -4,16 +4,13 @@
 use serde::Serialize;
 
 use crate::agent;
-use crate::engine::{EngineInfo, GpuRequest};
+use crate::engine::{EngineInfo, GpuRequest, ImageInfo};
 use crate::host;
-use crate::model::lock::LockedCheck;
+use crate::model::lock::{Lock, LockedCheck};
 use crate::model::request::Level;
-use crate::model::verdict::{Verdict, expectation_file};
+use crate::model::verdict::expectation_file;
 use crate::store::{Store, StoreError};
-use crate::workflow::check::{CheckTarget, ImageOrigin, ProjectSource, required};
 use crate::workflow::error::CommandError;
-use crate::workflow::gpus::request;
-use crate::workflow::proven::reports_of;
 use crate::workflow::session::Session;
 
 /// The conditions of a run.
@@ -66,17 +63,24 @@ impl Conditions<'_> {
     }
 }
 
-/// The digest of the conditions of checks that run now with these GPUs; `None`: one of them is not known, or changes without notice.
-pub(crate) fn conditions(
-    session: &Session<'_>,
-    subject: &CheckTarget<'_>,
-    gpus: Option<&GpuRequest>,
-) -> Result<Option<String>, CommandError> {
-    let ImageOrigin::Ours { lock, .. } = &subject.origin else { return Ok(None) };
-    let level = if gpus.is_some() { subject.level } else { Level::Static };
-    let checks = &lock.added.checks;
-    // Speeds differ from run to run, and the source of a project is not part of its image.
-    if level == Level::Perf || !checks.is_empty() && matches!(subject.project, ProjectSource::Here(_)) {
+/// A run of the checks of an image that was built here.
+pub(super) struct Run<'a> {
+    pub(super) image: &'a ImageInfo,
+    pub(super) lock: &'a Lock,
+    /// That of the checks, `static` without a GPU.
+    pub(super) level: Level,
+    /// The checks that a tag requires.
+    pub(super) required: Vec<String>,
+    /// Whether the project's checks see its source, which is not part of the image.
+    pub(super) with_source: bool,
+    pub(super) gpus: Option<&'a GpuRequest>,
+}
+
+/// The digest of the conditions of a run now; `None`: one of them is not known, or changes without notice.
+pub(super) fn conditions(session: &Session<'_>, run: Run<'_>) -> Result<Option<String>, CommandError> {
+    let Run { image, lock, level, required, with_source, gpus } = run;
+    // Speeds differ from run to run.
+    if level == Level::Perf || with_source {
         return Ok(None);
     }
     let (Some(engine), Some(boot)) = (identity(session.engine.info()), host::boot()) else { return Ok(None) };
@@ -92,11 +96,11 @@ pub(crate) fn conditions(
     let conditions = Conditions {
         program: env!("CARGO_PKG_VERSION"),
         agent: agent::sha256(),
-        image: &subject.image.id,
-        configuration: subject.image.fingerprint(),
+        image: &image.id,
+        configuration: image.fingerprint(),
         expectation: expectation_file(lock),
-        required: required(lock, level),
-        project_checks: checks,
+        required,
+        project_checks: &lock.added.checks,
         forbidden,
         level: level.as_str(),
         engine,
@@ -122,17 +126,6 @@ fn gpu_conditions(request: &GpuRequest) -> Option<GpuConditions> {
         toolkit,
         devices: found.devices,
     })
-}
-
-/// The whole report of an earlier run under the conditions of now, if it stands.
-pub(crate) fn standing_report(
-    session: &Session<'_>,
-    subject: &CheckTarget<'_>,
-) -> Result<Option<Verdict>, CommandError> {
-    let gpus = if subject.level == Level::Static { None } else { request(session, subject.gpus) };
-    let Some(now) = conditions(session, subject, gpus.as_ref())? else { return Ok(None) };
-    let reports = reports_of(&session.store, &*session.reporter, &subject.image.id)?;
-    Ok(reports.made_under(&now).cloned())
 }
 
 #[cfg(test)]

@@ -292,7 +292,7 @@ fn console_blocks_run_as_shown() {
         }
     }
     // A command that moves from one kind to the other is a decision.
-    assert_eq!((ran, with_engine), (14, 79), "commands that ran here, and those that need an engine");
+    assert_eq!((ran, with_engine), (14, 80), "commands that ran here, and those that need an engine");
 }
 
 #[test]

@@ -87,7 +87,8 @@ fn export_names_the_image_of_the_last_push() {
     let id = place.id.trim_start_matches("sha256:").to_owned();
     let lock = project_lock();
     let daemon = GpuDaemon { id, digests: vec![place.image.clone()], ..cdi(report(&lock, H200, true)) };
-    let scene = Scene::new(daemon, &lock);
+    let mut scene = Scene::new(daemon, &lock);
+    scene.program.set("ENVFORGE_GPU", "");
     let program = &scene.program;
     write_project(program);
     let export = |args: &[&str]| program.run(&[&["export", "compose"], args].concat());
@@ -142,6 +143,7 @@ fn export_does_not_wait_for_a_build_of_the_same_lock() {
     let daemon = GpuDaemon { tags: vec![base_tag()], ..cdi(report(&lock, H200, true)) };
     let mut scene = Scene::new(daemon, &lock);
     scene.program.set("ENVFORGE_INDEX", format!("{}/simple", index.url()));
+    scene.program.set("ENVFORGE_GPU", "");
     let program = &scene.program;
     write_project(program);
     std::fs::write(program.path("envforge.lock"), lock.to_toml()).expect("ours");

@@ -7,6 +7,7 @@ use pep440_rs::{Operator, Version, VersionSpecifiers};
 use pep508_rs::MarkerTree;
 
 use super::built_for::{compared_local, cuda_of_package, major_in_name, torch_of_package};
+use super::frameworks::{RENAMED, contradict, framework_packages, package_today};
 use super::index_page::is_file_of_default;
 use super::other_framework::other_framework;
 use super::outcome::{Change, Migration, ProjectPackage, Refusal, Row};
@@ -34,10 +35,6 @@ const NEWEST: &str = "the newest for the target is taken";
 
 /// Why a line that names the CUDA is kept; the CUDA follows.
 const CUDA_OF_THE_IMAGE: &str = "the CUDA of the image: ";
-
-/// Names of frameworks that are none of a package today, and the package.
-const RENAMED: [(&str, &str); 3] =
-    [("tensorflow-gpu", "tensorflow"), ("pytorch", "torch"), ("pytorch-gpu", "torch")];
 
 /// Frameworks that a project is written for: of several that it names, one with a release or a CUDA comes before a bare name.
 const MAIN: [&str; 3] = ["pytorch", "tensorflow", "jax"];
@@ -1121,15 +1118,6 @@ fn union_of_extras(first: &str, second: &str) -> String {
     format!("[{}]", names.into_iter().collect::<Vec<_>>().join(","))
 }
 
-/// Whether no version can meet both conditions, as far as exact versions tell.
-pub(super) fn contradict(first: &VersionSpecifiers, second: &VersionSpecifiers) -> bool {
-    match (exact(first), exact(second)) {
-        (Some(one), _) => !second.contains(&one),
-        (None, Some(one)) => !first.contains(&one),
-        (None, None) => false,
-    }
-}
-
 /// Whether a file asks for builds without CUDA alone.
 pub fn is_without_any_cuda(reading: &Reading) -> bool {
     let mut packages = reading.packages.iter().chain(&reading.pins);
@@ -1176,23 +1164,4 @@ pub fn names_a_framework(reading: &Reading, matrix: &Matrix) -> bool {
     let renamed = |name: &str| RENAMED.iter().any(|(old, _)| *old == name);
     let mut packages = reading.packages.iter().chain(&reading.pins);
     packages.any(|asked| renamed(&asked.name) || named.iter().any(|(package, _)| *package == asked.name))
-}
-
-/// The package that a name of a framework stands for today: `torch` for `pytorch`.
-pub(super) fn package_today(name: &str) -> &str {
-    RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, package)| *package)
-}
-
-/// The packages that stand for each product, in the order in which products are meant if a project names several.
-pub(super) fn framework_packages(matrix: &Matrix) -> Vec<(&str, &Product)> {
-    let mut all = Vec::new();
-    for product in matrix.products_in_order() {
-        let rows = matrix.variants.iter().filter(|row| row.framework == product.framework);
-        let mut packages: Vec<_> = rows.filter_map(|row| row.package.as_deref()).collect();
-        packages.extend(product.package.as_deref());
-        packages.sort_unstable();
-        packages.dedup();
-        all.extend(packages.into_iter().map(|package| (package, product)));
-    }
-    all
 }

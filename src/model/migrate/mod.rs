@@ -11,6 +11,7 @@ mod conda_spec;
 mod conditions;
 mod decide;
 mod dockerfile;
+mod frameworks;
 mod image;
 mod image_name;
 mod index_page;

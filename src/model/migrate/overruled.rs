@@ -6,7 +6,7 @@ use std::str::FromStr as _;
 use pep440_rs::{Version, VersionSpecifiers};
 
 use super::built_for::torch_of_package;
-use super::decide::{contradict, framework_packages, package_today};
+use super::frameworks::{contradict, framework_packages, package_today};
 use super::outcome::Change;
 use super::place::Origin;
 use super::pythons::allows;

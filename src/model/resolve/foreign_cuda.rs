@@ -236,7 +236,7 @@ mod tests {
             (
                 "tensorflow-cuda:2.20",
                 "nvidia-cublas-cu12==12.1.3.1",
-                "tensorflow 2.20.0 requires nvidia-cublas-cu12>=12.5.3.2,<13.0",
+                "the stack pins nvidia-cublas-cu12 12.5.3.2",
             ),
             ("tensorflow-cuda:2.16", "numpy==2.1", "tensorflow 2.16.2 requires numpy>=1.23.5,<2.0.0"),
             ("tensorflow-cuda:2.12", "numpy==1.26.4", "requires numpy>=1.22,<=1.24.3"),

@@ -1,9 +1,11 @@
 //! Why nodes cannot be asked, or reports cannot be read.
 
-use super::slurm::RETRIES;
 use crate::failure::{Exit, Failure, reason};
 use crate::fleet::HostListError;
 use crate::model::diagnosis::{Diagnosis, diagnose};
+
+/// Words of `srun` and `sbatch` where the queue is full, or the controller is away: they try again for minutes.
+pub(super) const RETRIES: &str = "sleeping and retrying";
 
 /// The most reasons that an error names.
 const MOST_REASONS: usize = 2;

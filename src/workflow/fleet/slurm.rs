@@ -9,7 +9,7 @@ use tokio::process::Command;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
-use super::error::FleetError;
+use super::error::{FleetError, RETRIES};
 use super::limits::Limits;
 use super::node_job::{Asked, Deadline, Ended, run};
 use super::processes::Processes;
@@ -33,8 +33,6 @@ const ALONE: usize = 64;
 const WAITING: usize = 1_000;
 /// Words of the lines that name why Slurm's machines refuse each other. Those after them say only that the call failed.
 const AUTHENTICATION: [&str; 3] = ["Munge encode failed", "Munge decode failed", "authentication error"];
-/// Words of `srun` and `sbatch` where the queue is full, or the controller is away: they try again for minutes.
-pub(super) const RETRIES: &str = "sleeping and retrying";
 
 /// What a node was heard to say, before it has a verdict.
 pub(crate) struct Answer {

@@ -10,10 +10,10 @@ use camino::Utf8Path;
 use futures_util::{StreamExt as _, stream};
 use tokio::process::Command;
 
-use super::error::FleetError;
+use super::error::{FleetError, RETRIES};
 use super::limits::Limits;
 use super::processes::{Processes, Started, job_number, whole_text};
-use super::slurm::{ANSWER, JOB, RETRIES, cause, failed_with, outside_of_a_job, selection, without_answer};
+use super::slurm::{ANSWER, JOB, cause, failed_with, outside_of_a_job, selection, without_answer};
 use crate::fleet::{Heard, Outcome, Selection, SlurmNode};
 use crate::host::async_child;
 
