@@ -511,6 +511,32 @@ mod tests {
         f.prepare(&engine, &recent).await.expect_err("its packages may be gone from the mirror");
     }
 
+    #[test]
+    fn recent_list_is_shared_among_requests_with_the_same_mirrors_and_every_check() {
+        let of = |main: &str, security: Option<&str>| MirrorSources {
+            main: Some(main.to_owned()),
+            security: security.map(str::to_owned),
+            ..MirrorSources::default()
+        };
+        let (main, security) = ("http://a.test/debian", "http://a.test/debian-security");
+        let whole = BaseRequest { mirrors: of(main, Some(security)), ..request(None) };
+        let hash = whole.mirror_hash().expect("every index is checked");
+        for mirrors in
+            [of("http://b.test/debian", Some(security)), of(main, Some("http://b.test/debian-security"))]
+        {
+            let other = BaseRequest { mirrors, ..whole.clone() }.mirror_hash();
+            assert!(other.is_some_and(|other| other != hash), "another mirror has other packages");
+        }
+        for (less, why) in [
+            (BaseRequest { accept_older: true, ..whole.clone() }, "an older index"),
+            (BaseRequest { accept_expired: true, ..whole.clone() }, "an expired index"),
+            (BaseRequest { mirrors: of(main, None), ..whole.clone() }, "no security updates"),
+            (BaseRequest { mirrors: MirrorSources::default(), ..whole.clone() }, "no mirror"),
+        ] {
+            assert_eq!(less.mirror_hash(), None, "{why}");
+        }
+    }
+
     #[tokio::test]
     async fn damaged_archive_of_the_cache_is_not_imported_but_made_again() {
         let (engine, f) = (fake(), fixture());

@@ -3,11 +3,13 @@
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 
+use super::distribution::Distribution;
 use super::error::BaseError;
-use super::mirrors::MirrorSources;
+use super::mirrors::{MirrorSources, discover};
 use crate::engine::Engine;
 use crate::model::address::Address;
 use crate::model::lock::{BaseProvider, LockedBase, LockedDeb};
+use crate::model::sha256::sha256_hex;
 use crate::model::versions::{GlibcVersion, Machine};
 
 /// Choice of the base provider.
@@ -47,6 +49,20 @@ pub struct BaseRequest<'a> {
     pub accept_older: bool,
     /// The time now.
     pub now: Timestamp,
+}
+
+impl BaseRequest<'_> {
+    /// A hash of the mirrors that a new base is read from. `None`: nothing but this request may use what they answer, as no mirror or
+    /// none of security updates is known, or an index is accepted that is expired or older than one that was seen.
+    pub fn mirror_hash(&self) -> Option<String> {
+        if self.accept_expired || self.accept_older {
+            return None;
+        }
+        let mirrors = discover(&self.mirrors, Distribution::of(&self.suite)?).ok()?;
+        // Addresses are shown without their credentials: none is in the hash.
+        let text = format!("{}\n{}", mirrors.main, mirrors.security?);
+        Some(sha256_hex(text.as_bytes()))
+    }
 }
 
 /// The archive of a bootstrapped base: the one layer of its image.

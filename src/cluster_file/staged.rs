@@ -14,6 +14,9 @@ use tempfile::{Builder, NamedTempFile};
 /// What the name of a file in the making begins with, where it has one.
 pub(crate) const STAGED: &str = ".envforge-file-";
 
+/// Who may read the file, as far as the user's umask allows: other users of a cluster start it.
+const READABLE: u32 = 0o666;
+
 /// A file in the making. Dropped unfinished, it leaves nothing.
 #[derive(Debug)]
 pub(crate) enum StagedFile {
@@ -34,7 +37,8 @@ impl StagedFile {
     }
 
     fn named(folder: &Utf8Path) -> Result<Self> {
-        Ok(Self::Named(Builder::new().prefix(STAGED).tempfile_in(folder)?))
+        let readable = Permissions::from_mode(READABLE);
+        Ok(Self::Named(Builder::new().prefix(STAGED).permissions(readable).tempfile_in(folder)?))
     }
 
     pub(crate) fn file(&mut self) -> &mut File {
@@ -44,9 +48,8 @@ impl StagedFile {
         }
     }
 
-    /// Puts the file in its place, readable for everybody. A file that is there is an error of kind `AlreadyExists`, or replaced.
-    pub(crate) fn put(mut self, target: &Utf8Path, replace: bool) -> Result<()> {
-        self.file().set_permissions(Permissions::from_mode(0o644))?;
+    /// Puts the file in its place. A file that is there is an error of kind `AlreadyExists`, or replaced.
+    pub(crate) fn put(self, target: &Utf8Path, replace: bool) -> Result<()> {
         match self {
             Self::Unnamed(file) if replace => {
                 // A link replaces nothing.
@@ -66,7 +69,7 @@ impl StagedFile {
 /// A file without a name that can be given one; `None`: the file system has none, or there is no /proc.
 fn unnamed(folder: &Utf8Path) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = File::from(open(folder.as_std_path(), flags, Mode::RUSR | Mode::WUSR).ok()?);
+    let file = File::from(open(folder.as_std_path(), flags, Mode::from_raw_mode(READABLE)).ok()?);
     Path::new(&place(&file)).exists().then_some(file)
 }
 

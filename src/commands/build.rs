@@ -20,6 +20,7 @@ use crate::workflow::evidence::signing_key;
 use crate::workflow::installed_project::check_online;
 use crate::workflow::layer_sources::LayerSources;
 use crate::workflow::listed_names::with_listed;
+use crate::workflow::lock::check_locked;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::offer::chosen_product;
 use crate::workflow::own_images::is_outside_project;
@@ -78,6 +79,7 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named)?;
     let targets = if args.push { pushable(&args.tags)? } else { Vec::new() };
     if offline.is_none() {
+        check_locked(settings, &stack, &wanted)?;
         wanted = with_listed(&wanted, &stack, settings).await?;
     }
     let mut session = Session::open(settings, Some(&wanted.source)).await?;

@@ -97,7 +97,7 @@ pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> R
 
 /// The Dockerfile's folder below `DIR/image`, and a `compose.yaml` that builds and opens it.
 pub(super) async fn compose(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
-    let source = Box::pin(below(args, settings)).await?;
+    let source = Box::pin(below(args, settings)).await.map_err(or_pushed)?;
     let code = source.code.as_ref().map(|code| between(&source.dir, &code.folder)).transpose()?;
     let settings_of = source.folder.as_ref().map(|folder| between(&source.dir, folder)).transpose()?;
     if let Some(code) = &source.code {
@@ -120,7 +120,7 @@ pub(super) async fn compose(args: &request::Export, settings: &Settings) -> Resu
 
 /// The Dockerfile's folder below `DIR/image`, and a definition file that Apptainer builds the same lock from.
 pub(super) async fn apptainer(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
-    let source = Box::pin(below(args, settings)).await?;
+    let source = Box::pin(below(args, settings)).await.map_err(or_pushed)?;
     write_definition(&source)?;
     finish(&source, if source.pushed().is_some() { PUSHED_APPTAINER_README } else { APPTAINER_README })
 }
@@ -133,7 +133,8 @@ pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result
             return slurm_of_file(args, &folder, settings);
         }
     }
-    let source = Box::pin(below(args, settings)).await?;
+    let source = Box::pin(below(args, settings)).await.map_err(or_pushed);
+    let source = source.map_err(|error| if args.spec.is_none() { or_file(error) } else { error })?;
     let write_job = |image| {
         let text = cluster::slurm(&source.lock, &source.shell, image);
         write_atomically(&source.dir.join("job.sbatch"), text.as_bytes())
@@ -339,6 +340,20 @@ async fn chosen(args: &request::Export, settings: &Settings) -> Result<Chosen, C
     }
 }
 
+/// Says what an export needs no engine for.
+fn or_pushed(error: CommandError) -> CommandError {
+    error.or_without_engine(
+        "or name a pushed image, with its lock file here: `--image NAME@sha256:…` needs no engine",
+    )
+}
+
+/// The same of a job that starts the file of a cluster.
+fn or_file(error: CommandError) -> CommandError {
+    error.or_without_engine(
+        "or set `[cluster] folder` and `runtime`: a job that starts the cluster's file needs no engine",
+    )
+}
+
 /// The folder, with the image's context in `image/` unless a pushed image is named. The caller writes the other files.
 async fn below(args: &request::Export, settings: &Settings) -> Result<Source, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
@@ -396,7 +411,7 @@ pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) ->
         return Err(NotEmpty { dir: dir.to_string() }.into());
     }
     check_empty(&dir.join(CODE_FOLDER), args.force)?;
-    let (lock, code, reference) = match Box::pin(chosen(args, settings)).await? {
+    let (lock, code, reference) = match Box::pin(chosen(args, settings)).await.map_err(or_pushed)? {
         Chosen::Pushed(reference, described) => {
             let Described { lock, code, .. } = *described;
             (lock, code, Some(reference))
@@ -404,7 +419,8 @@ pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) ->
         Chosen::Built(requested) => {
             check_empty(&image, args.force)?;
             check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
-            let Exported { lock, code, .. } = Box::pin(exported(*requested, &image, settings)).await?;
+            let made = Box::pin(exported(*requested, &image, settings)).await;
+            let Exported { lock, code, .. } = made.map_err(or_pushed)?;
             ignore(&dir)?;
             (lock, code, None)
         }

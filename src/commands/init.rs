@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure, reason};
 use crate::model::compat::Matrix;
 use crate::model::image_ref::ImageRef;
 use crate::model::migrate::{
-    Change, Migration, OtherFramework, Question, Reading, Refusal, Row, decide, starter,
+    Change, Migration, Origin, OtherFramework, Question, Reading, Refusal, Row, decide, starter,
 };
 use crate::model::project::{FILE, SCHEMA_FILE, json_schema};
 use crate::model::request::{self, LockOptions, ProjectOptions};
@@ -172,6 +172,22 @@ fn refused(
             );
             (None, files.clone(), rows, NotUnderstood { files, what, hint }.into())
         }
+        Refusal::Contradiction { lines, files, rows } => {
+            let said = |(written, origin): &(String, Origin)| format!("{origin} says {written}");
+            let what = lines.iter().map(said).collect::<Vec<_>>().join(", ");
+            let hint = "keep one of these lines".to_owned();
+            (None, files, rows, Contradiction { what, hint }.into())
+        }
+        Refusal::NoRelease { requirement, origin, files, rows } => {
+            let what = format!("no release satisfies {requirement} ({origin})");
+            let hint = "change the line; `envforge list --all` shows the releases".to_owned();
+            (None, files, rows, Contradiction { what, hint }.into())
+        }
+        Refusal::OtherThanTyped { spec, written, origin, files, rows } => {
+            let what = format!("you asked for {spec}; {origin} says {written}");
+            let hint = "change the line, or run `envforge init` without a spec".to_owned();
+            (None, files, rows, Contradiction { what, hint }.into())
+        }
         Refusal::Impossible { spec, files, rows } => {
             let what = "these files contradict each other".to_owned();
             let hint = hint(&rows, None);
@@ -293,9 +309,14 @@ fn kept(rows: &[&Row]) -> String {
         if row.why.is_empty() { row.text.clone() } else { format!("{} ({})", row.text, row.origin) }
     };
     let line = |(why, of_reason): &(&str, Vec<&Row>)| {
+        let is_long = why.is_empty() && of_reason.len() > MOST_LINES;
         let why = if why.is_empty() { "packages" } else { why };
-        let shown = of_reason.iter().take(MOST_ENTRIES).map(entry);
-        let entries: Vec<_> = shown.chain(more(of_reason.len(), MOST_ENTRIES)).collect();
+        let entries = if is_long {
+            counts(of_reason)
+        } else {
+            let shown = of_reason.iter().take(MOST_ENTRIES).map(entry);
+            shown.chain(more(of_reason.len(), MOST_ENTRIES)).collect()
+        };
         hanging(&format!("  {why}: "), &entries.join(", "))
     };
     let mut text: String = reasons.iter().take(MOST_LINES).map(line).collect();
@@ -303,6 +324,16 @@ fn kept(rows: &[&Row]) -> String {
         text += &hanging("  ", &more);
     }
     text
+}
+
+/// The number of packages of each file: `92 of requirements.txt`.
+fn counts(rows: &[&Row]) -> Vec<String> {
+    let mut files: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in rows {
+        *files.entry(&row.origin.file).or_default() += 1;
+    }
+    let of_file = files.into_iter().map(|(file, count)| format!("{count} of {file}"));
+    of_file.chain(["`envforge init --json` has all".to_owned()]).collect()
 }
 
 /// A project file exists already.
@@ -353,6 +384,24 @@ struct NotUnderstood {
 }
 
 impl Failure for NotUnderstood {
+    fn exit(&self) -> Exit {
+        Exit::No
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec![self.hint.clone()]
+    }
+}
+
+/// Lines that no project can meet together, or with the spec that was typed.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+struct Contradiction {
+    what: String,
+    hint: String,
+}
+
+impl Failure for Contradiction {
     fn exit(&self) -> Exit {
         Exit::No
     }

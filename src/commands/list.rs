@@ -5,7 +5,7 @@ use crate::model::compat::tables::Product;
 use crate::model::compat::{Matrix, TOOLKIT};
 use crate::model::request;
 use crate::model::resolve::{
-    ListReport, ResolveOptions, entries, list_text, products_text, refusal_text, resolve,
+    ListReport, ResolveOptions, entries, list_text, nothing_text, products_text, refusal_text, resolve,
 };
 use crate::model::spec::{CudaRequest, Spec, cuda_part, python_part};
 use crate::model::target::Target;
@@ -34,8 +34,11 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
         ..ResolveOptions::default()
     };
     if let Some(spec) = filter.as_ref().filter(|spec| matrix.product(&spec.name).is_none())
-        && let Err(refusal) = resolve(spec, &target, matrix, &options)
+        && let Err(mut refusal) = resolve(spec, &target, matrix, &options)
     {
+        for alternative in &mut refusal.alternatives {
+            alternative.command = format!("envforge list {}", alternative.spec);
+        }
         Printer.say(&wrapped(&refusal_text(&refusal, &target), settings.output.talk_width));
         return Ok(Exit::No);
     }
@@ -57,14 +60,19 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
         found.retain(|entry| entry.runs_here != Some(false));
     }
     let report = ListReport::new(found);
+    let is_empty = report.entries.is_empty();
     if settings.output.json {
         Printer.json(&report);
+    } else if is_empty {
+        let product = filter.as_ref().map(|spec| Spec::of(&spec.name));
+        let text = nothing_text(&entries(matrix, product.as_ref(), &target, &options));
+        Printer.say(&wrapped(&text, settings.output.talk_width));
     } else if filter.is_none() && !args.all {
         Printer.text(&products_text(&report.entries, matrix));
     } else {
         Printer.text(&list_text(&report.entries));
     }
-    Ok(Exit::Done)
+    Ok(if is_empty { Exit::No } else { Exit::Done })
 }
 
 /// Whether a spec has this CUDA. The version of the product `cuda` is its CUDA.

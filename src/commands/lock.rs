@@ -21,7 +21,7 @@ use crate::workflow::image_error::ImageError;
 use crate::workflow::image_records::forget_other_layout;
 use crate::workflow::listed_names::with_listed;
 use crate::workflow::local_wheels::LocalWheels;
-use crate::workflow::lock::{LockedBuild, lock_for};
+use crate::workflow::lock::{LockedBuild, check_locked, lock_for};
 use crate::workflow::lock_changes::proposed;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
@@ -136,6 +136,7 @@ pub(super) async fn made(
     let wanted = &preferring(wanted, args, &stack, settings)?;
     check_companions(settings, wanted, &stack, &matrix_of(named.as_ref()))?;
     check_dated_indexes(settings, wanted, &stack)?;
+    check_locked(settings, &stack, wanted)?;
     let wanted = &with_listed(wanted, &stack, settings).await?;
     let session = Session { refresh: args.refresh, ..Session::open(settings, Some(&wanted.source)).await? };
     session.refreshed().await?;
@@ -193,12 +194,8 @@ fn check(wanted: &BuildRequest, settings: &Settings) -> Result<Exit, CommandErro
         }
         Some(lock) => supplied.differences(lock, wanted),
         None => {
-            return Err(LockingError::Stale {
-                file: path.to_string(),
-                differences: Vec::new(),
-                locked: false,
-            }
-            .into());
+            let (file, call) = (path.to_string(), wanted.lock_call());
+            return Err(LockingError::Stale { file, differences: Vec::new(), locked: false, call }.into());
         }
     };
     if settings.output.json {
@@ -208,11 +205,15 @@ fn check(wanted: &BuildRequest, settings: &Settings) -> Result<Exit, CommandErro
     if differences.is_empty() {
         if !settings.output.json {
             Printer.text(path.as_str());
+            if !settings.output.quiet {
+                Printer.say("lock file is up to date");
+            }
         }
         return Ok(Exit::Done);
     }
     let differences = differences.iter().map(ToString::to_string).collect();
-    Err(LockingError::Stale { file: path.to_string(), differences, locked: false }.into())
+    let (file, call) = (path.to_string(), wanted.lock_call());
+    Err(LockingError::Stale { file, differences, locked: false, call }.into())
 }
 
 /// `lock --diff`: what `lock` with the same options would change, and why.

@@ -36,7 +36,7 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
     let answer = resolve(&spec, &target, matrix, &options).and_then(|stack| {
         let facts = base.facts();
         chosen = chosen_companions(&wanted, &spec, &stack, &options, facts).map_err(|refusal| *refusal)?;
-        Ok(stack)
+        Ok(base.assumed(stack))
     });
     let unread = answer.as_ref().ok().and_then(|stack| base.warning(stack));
     for text in unread.clone().into_iter().chain(answer.as_ref().ok().and_then(unknown_code)) {
@@ -58,8 +58,9 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
             None => report,
         });
     } else {
-        let last =
-            device_code_text(share.as_ref()) + &companions_text(&chosen) + &not_checked_text(&unchecked);
+        let last = device_code_text(share.as_ref())
+            + &companions_text(&chosen)
+            + &not_checked_text(&unchecked, matrix);
         match &answer {
             Ok(stack) if stack.source_build.is_some() => {
                 let nearest = nearest_published(&spec, &target, matrix, &options);

@@ -8,6 +8,7 @@ use crate::model::request;
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::shell::ShellError;
+use crate::store::Store;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::confirm::{can_ask, choose};
 use crate::workflow::error::CommandError;
@@ -17,7 +18,7 @@ use crate::workflow::project_trust::{Judged, Use, require_trust};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 use crate::workflow::shell::{
-    OpenOutcome, PassedSignals, Then, drive_it, open, opened_images, project_of, until_ended,
+    OpenOutcome, PassedSignals, Then, drive_it, has_own_image, open, opened_images, project_of, until_ended,
 };
 use crate::workflow::spec_parts::restricted;
 use crate::workflow::verify_target::spec_of;
@@ -72,8 +73,13 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
         let spec = spec.ok_or(RequestError::PartWithoutSpec { option })?;
         args.image = Some(restricted(&spec, &args.parts)?);
     }
+    let is_last = is_unnamed && !is_project && args.image.is_none();
+    // What no engine can have is said without one.
+    if is_last && !has_own_image(&Store::open(&settings.paths.cache, &settings.paths.state)?)? {
+        return Err(nothing_built(settings));
+    }
     let session = signals.interruptible(Session::open(settings, None)).await?;
-    if is_unnamed && !is_project {
+    if is_last {
         args.image = Some(signals.interruptible(last_image(&session)).await?);
     }
     let opened = open(&session, &args, project.as_ref().map(|wanted| (wanted, &judged)));

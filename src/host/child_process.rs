@@ -6,8 +6,13 @@ use std::process::Command;
 
 /// What signs evidence and logs in to a registry. Only envforge itself needs it, while `srun` and `sbatch` would hand it to every node, and
 /// an editor to all that runs in it.
-const SECRETS: [&str; 4] =
-    ["COSIGN_PASSWORD", "COSIGN_PRIVATE_KEY", "ENVFORGE_REGISTRY_PASSWORD", "ENVFORGE_SIGNING_KEY"];
+const SECRETS: [&str; 5] = [
+    "COSIGN_PASSWORD",
+    "COSIGN_PRIVATE_KEY",
+    "DOCKER_AUTH_CONFIG",
+    "ENVFORGE_REGISTRY_PASSWORD",
+    "ENVFORGE_SIGNING_KEY",
+];
 
 /// A program that is not started yet.
 pub(crate) fn child(program: impl AsRef<OsStr>) -> Command {
@@ -31,7 +36,8 @@ mod tests {
     #[test]
     fn every_secret_variable_is_withheld() {
         let names = VARIABLES.iter().flat_map(|variable| variable.names).copied();
-        let secret = names.filter(|name| name.contains("PASSWORD") || name.contains("SIGNING"));
+        let secret =
+            names.filter(|name| ["PASSWORD", "SIGNING", "AUTH"].iter().any(|word| name.contains(word)));
         let unknown: Vec<&str> = secret.filter(|name| !SECRETS.contains(name)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
         for command in [&child("true"), async_child("true").as_std()] {

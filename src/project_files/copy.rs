@@ -12,7 +12,7 @@ use crate::model::project::file::CopyEntry;
 use crate::model::project::secret::credential_in_file;
 use crate::model::sha256::{Sha256Hex, sha256_hex};
 use crate::model::whiteout::{DELETES, deletes};
-use crate::store::read_regular;
+use crate::store::read_regular_at;
 
 /// More than a project's configuration: larger things are mounted.
 const LIMIT: u64 = 1 << 30;
@@ -197,7 +197,7 @@ impl Walk<'_> {
             return Err(CopyError::TooLarge { from: self.wish.from.clone() });
         }
         // It may have become another file since.
-        let bytes = read_regular(&real, found.len()).map_err(|cause| self.unreadable(cause))?;
+        let bytes = read_regular_at(&real, found.len()).map_err(|cause| self.unreadable(cause))?;
         if let Some(what) =
             std::str::from_utf8(&bytes).ok().and_then(|text| credential_in_file(path.file_name(), text))
         {

@@ -12,7 +12,7 @@ use crate::model::byte_size::readable;
 use crate::model::editable::PYPROJECT;
 use crate::model::project::secret::credential_in_file;
 use crate::model::sha256::sha256_hex;
-use crate::store::read_regular;
+use crate::store::read_regular_at;
 
 /// The directory of the archive that holds them.
 const TOP: &str = "project";
@@ -69,11 +69,16 @@ fn known_below(root: &Utf8Path, below: &str, paths: &mut BTreeSet<String>) -> Re
         let path = format!("{below}{path}");
         if kind == Tracked::File {
             paths.insert(path);
-        } else if !root.join(&path).join(".git").exists() || !known_below(root, &format!("{path}/"), paths)? {
+        } else if !is_repository(&root.join(&path)) || !known_below(root, &format!("{path}/"), paths)? {
             return Err(SourcesError::Submodule { path });
         }
     }
     Ok(true)
+}
+
+/// Whether a directory has a repository of its own. One that a link leads to may be the one around it.
+fn is_repository(folder: &Utf8Path) -> bool {
+    folder.join(".git").exists() && folder.canonicalize_utf8().is_ok_and(|real| real == folder)
 }
 
 /// Names files that git does not know: a new module is easily forgotten.
@@ -198,7 +203,7 @@ fn archive(sources: &BTreeMap<String, Source>) -> Result<(Vec<u8>, Option<String
             }
             Source::File { real, size, executable } => {
                 // It may have become another file since.
-                let read = read_regular(real, *size);
+                let read = read_regular_at(real, *size);
                 let bytes = read.map_err(|cause| SourcesError::Unreadable { path: path.clone(), cause })?;
                 let text = std::str::from_utf8(&bytes).ok();
                 let file = path.rsplit('/').next();

@@ -43,6 +43,12 @@ pub enum SourcesError {
         /// The name, with the strange bytes replaced.
         path: String,
     },
+    /// A path that leads elsewhere than down.
+    #[error("invalid path `{path}` in git's index")]
+    Path {
+        /// The path.
+        path: String,
+    },
     /// Neither a file nor a link.
     #[error("unsupported file type of `{path}`: neither a file nor a link")]
     Special {
@@ -74,6 +80,9 @@ pub enum SourcesError {
         /// The kind of secret.
         what: &'static str,
     },
+    /// The project is in a repository that knows none of its files.
+    #[error("git knows no file of the project")]
+    NothingAdded,
     /// Git refuses to list the files.
     #[error("git cannot list the files of the project: {text}")]
     Git {
@@ -115,6 +124,7 @@ impl Failure for SourcesError {
                 "remove it from git: everyone with the image may read its files; `envforge shell -e NAME` passes a secret to a container"
             }
             Self::Name { .. } => "rename it",
+            Self::NothingAdded => "add its files: `git add`",
             Self::NoGit => "install git",
             _ => return Vec::new(),
         };

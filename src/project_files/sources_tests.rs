@@ -268,3 +268,11 @@ fn directory_that_looks_like_a_repository_is_none() {
     let error = project.error();
     assert!(error.contains("git cannot list the files") && error.contains("safe.bareRepository"), "{error}");
 }
+
+#[test]
+fn repository_that_knows_no_file_is_an_error_and_not_a_directory_without_rules() {
+    let project = Project::of(&[("pyproject.toml", "a"), ("secrets.json", "1")]);
+    project.git(&["init", "--quiet"]);
+    project.write(".git/info/exclude", "secrets.json\n");
+    assert_eq!(project.error(), "git knows no file of the project");
+}

@@ -111,6 +111,14 @@ pub(crate) fn built_of(store: &Store, lock: &str) -> Result<Vec<String>, StoreEr
     Ok(found.into_iter().map(|(_, id)| id).collect())
 }
 
+/// Whether any image was built here. An unreadable directory counts: what is read of it next says why.
+pub(crate) fn has_built(store: &Store) -> bool {
+    match fs_err::read_dir(store.state_dir().join(BUILT)) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
 /// Returns when the image was last built here; `None`: it was not built here, or by an envforge that did not record the time.
 pub(crate) fn built_at(store: &Store, id: &str) -> Result<Option<jiff::Timestamp>, StoreError> {
     let text = read(store, &file_of(BUILT, id))?;
@@ -146,7 +154,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Utf8Path::from_path(folder.path()).expect("UTF-8");
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        assert!(!has_built(&store));
         remember_built(&store, "sha256:aa", "hash").expect("written");
+        assert!(has_built(&store));
         assert_eq!(built_from(&store, "sha256:aa").expect("read").as_deref(), Some("hash"));
         remember_built(&store, "sha256:bb", "other").expect("written");
         assert_eq!(built_of(&store, "hash").expect("read"), ["sha256:aa"]);

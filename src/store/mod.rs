@@ -10,7 +10,8 @@
 //! STATE/cache-key           the key of the seals, of this directory alone
 //! STATE/locks/NAME          flock'ed while held; contains the process id of the holder
 //! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, installed-projects, pushed-images,
-//!                           last-pushes, evidence-of-images, newest-indexes, projects, reports and trusted-projects
+//!                           last-pushes, evidence-of-images, evidence-of-registries, newest-indexes, projects, reports and
+//!                           trusted-projects
 //! STATE/…                   records, written atomically
 //! ```
 
@@ -46,7 +47,8 @@ pub use lock::StoreLock;
 pub(crate) use lock::wait_for_lock;
 pub(crate) use newest_indexes::{newest_index, remember_index};
 pub(crate) use regular_file::{
-    open_regular, read_regular, read_regular_text, read_text_at, read_typed_text, read_typed_text_early,
+    open_regular, read_regular, read_regular_at, read_regular_text, read_text_at, read_typed_text,
+    read_typed_text_early,
 };
 pub(crate) use sealed::SealedRecords;
 pub(crate) use trusted_projects::{is_trusted, remember_trusted};

@@ -33,11 +33,22 @@ pub(crate) fn open_regular(path: &Utf8Path) -> std::io::Result<fs_err::File> {
 
 /// Reads a regular file of at most `most` bytes.
 pub(crate) fn read_regular(path: &Utf8Path, most: u64) -> std::io::Result<Vec<u8>> {
+    read_whole(path, open_regular(path)?, most)
+}
+
+/// The same, if the opened file lies at that path without links; else an error: it is another one by now.
+pub(crate) fn read_regular_at(path: &Utf8Path, most: u64) -> std::io::Result<Vec<u8>> {
+    match open_at(path)? {
+        Some(file) => read_whole(path, file, most),
+        None => Err(Error::new(ErrorKind::InvalidInput, format!("`{path}` became another file"))),
+    }
+}
+
+fn read_whole(path: &Utf8Path, file: fs_err::File, most: u64) -> std::io::Result<Vec<u8>> {
     let large = |error: Error| match error.kind() {
         ErrorKind::FileTooLarge => Error::new(error.kind(), format!("`{path}`: {error}")),
         _ => error,
     };
-    let file = open_regular(path)?;
     if file.metadata()?.len() > most {
         return Err(large(too_large(most)));
     }
@@ -52,13 +63,15 @@ pub(crate) fn read_regular_text(path: &Utf8Path, most: u64) -> std::io::Result<S
 
 /// The same for a text, if the opened file lies at that path without links; `None`: it is another one by now.
 pub(crate) fn read_text_at(path: &Utf8Path, most: u64) -> std::io::Result<Option<String>> {
+    open_at(path)?.map(|file| read_text_bounded(file, most)).transpose()
+}
+
+/// Opens a regular file that lies at that path without links; `None`: it is another one.
+fn open_at(path: &Utf8Path) -> std::io::Result<Option<fs_err::File>> {
     let file = open_regular(path)?;
     // The name may lead elsewhere before and after: what was opened decides.
     let place = fs_err::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    if place != path.as_std_path() {
-        return Ok(None);
-    }
-    read_text_bounded(file, most).map(Some)
+    Ok((place == path.as_std_path()).then_some(file))
 }
 
 /// What lies at a path, through links.
@@ -136,8 +149,11 @@ mod tests {
         std::os::unix::fs::symlink("a", path.join("d/b")).expect("ours");
         std::os::unix::fs::symlink("d", path.join("e")).expect("ours");
         assert_eq!(read_text_at(&path.join("d/a"), 9).expect("read").as_deref(), Some("A=1"));
+        assert_eq!(read_regular_at(&path.join("d/a"), 9).expect("read"), b"A=1");
         for link in ["d/b", "e/a"] {
             assert_eq!(read_text_at(&path.join(link), 9).expect("read"), None, "{link}");
+            let error = read_regular_at(&path.join(link), 9).expect_err("another file");
+            assert!(error.to_string().ends_with("became another file"), "{error}");
         }
     }
 

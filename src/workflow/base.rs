@@ -6,6 +6,7 @@ use crate::model::address::Address;
 use crate::model::compat::Matrix;
 use crate::model::lock::{BaseProvider, Lock};
 use crate::model::stack::Stack;
+use crate::report::Event;
 use crate::workflow::base_tools::{means, request};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::check_error::CheckError;
@@ -13,7 +14,7 @@ use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
 use crate::workflow::package_sources::archives;
 use crate::workflow::project_trust::require_sources;
-use crate::workflow::resolver_image::{recent_packages, remember_new_base};
+use crate::workflow::resolver_image::{RecentBase, recent_base, remember_new_base};
 use crate::workflow::session::Session;
 
 /// The base of a stack. `named` is the image the user named, looked into; `lock` pins it.
@@ -25,7 +26,6 @@ pub(crate) async fn base_of(
     lock: Option<&Lock>,
 ) -> Result<Base, CommandError> {
     let source = &wanted.source;
-    let recent = if lock.is_none() && !source.upgrade { recent_packages(session, stack)? } else { None };
     let request = BaseRequest {
         suite: stack.suite.clone(),
         provider: match source.provider() {
@@ -36,22 +36,40 @@ pub(crate) async fn base_of(
             _ => ProviderChoice::Auto,
         },
         locked: lock.map(|lock| &lock.base),
-        recent: recent.as_deref(),
         upgrade: source.upgrade,
         ..request(session, &stack.base, stack.machine)?
     };
     if stack.machine != session.engine.info().machine {
         return listed(session, request).await;
     }
-    let mut base = prepare(&means(session), &request).await?;
-    if lock.is_none() && recent.as_ref() != Some(&base.packages) {
-        remember_new_base(session, &base)?;
-    }
+    let mut base = prepared(session, stack, request).await?;
     base.glibc = Matrix::current().base(&stack.base).map(|row| row.glibc.clone());
     if let Some(NamedBase { found, .. }) = named {
         base.glibc = Some(found.glibc.clone());
         base.cuda = !found.cuda.is_empty();
         base.mirrors = sources_of(session, stack, found, wanted).await?;
+    }
+    Ok(base)
+}
+
+/// The base of a request in the engine. A new lock starts from that of the last day, or its base becomes that.
+async fn prepared(
+    session: &Session<'_>,
+    stack: &Stack,
+    request: BaseRequest<'_>,
+) -> Result<Base, CommandError> {
+    let is_new = request.locked.is_none();
+    let mirrors = request.mirror_hash();
+    let recent =
+        if is_new && !request.upgrade { recent_base(session, stack, mirrors.as_deref())? } else { None };
+    let packages = recent.as_ref().map(|recent| recent.packages.as_slice());
+    let base = prepare(&means(session), &BaseRequest { recent: packages, ..request }).await?;
+    match (recent, mirrors) {
+        (Some(RecentBase { packages, text }), _) if packages == base.packages => {
+            session.reporter.report(Event::Note { text: format!("a new lock starts from the {text}") });
+        }
+        (_, Some(mirrors)) if is_new => remember_new_base(session, &base, mirrors)?,
+        _ => {}
     }
     Ok(base)
 }

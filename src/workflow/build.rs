@@ -142,7 +142,7 @@ pub(crate) async fn build_one(
         gpus: &selection,
         project: &source,
     };
-    let standing = if args.recheck { None } else { standing_report(session, &subject)? };
+    let standing = if args.recheck || args.require_gpu { None } else { standing_report(session, &subject)? };
     let stands = standing.is_some();
     let verdict = if let Some(verdict) = standing {
         Verdict { name: name(lock), ..verdict }

@@ -88,6 +88,20 @@ impl CodeRequest {
 }
 
 impl BuildRequest {
+    /// Returns the command that locks the spec of the command line. `None`: a project is requested.
+    pub(crate) fn lock_call(&self) -> Option<String> {
+        if self.folder.is_some() {
+            return None;
+        }
+        let LockOptions { lockfile, with, apt, allow_source, wheel, base, .. } = &self.source;
+        let is_plain = lockfile.is_none()
+            && base.is_none()
+            && [with, apt, allow_source].into_iter().all(Vec::is_empty)
+            && wheel.is_empty();
+        let options = if is_plain { "" } else { " with the same options" };
+        Some(format!("`envforge lock {}`{options}", self.spec))
+    }
+
     /// Returns the request with the date of a lock, unless it has one of its own or asks for an upgrade.
     pub(crate) fn dated_as(&self, old: Option<&Lock>) -> Self {
         let mut dated = self.clone();

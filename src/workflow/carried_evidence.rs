@@ -13,6 +13,7 @@ use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::report::Event;
 use crate::store::built_images::{pushed_names, remember_pushed};
+use crate::store::kept_evidence::Origin;
 use crate::store::{Store, StoreError, read_regular, write_atomically};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::{EvidenceError, is_unknown};
@@ -91,7 +92,7 @@ pub(crate) fn keep_of_layout(
     found: Vec<Attestation>,
 ) -> Result<bool, StoreError> {
     remember_pushed(store, image, (digest, None))?;
-    keep(store, SavedEvidence { name: String::new(), digest: digest.clone(), found })
+    keep(store, Origin::Layout, SavedEvidence { name: String::new(), digest: digest.clone(), found })
 }
 
 /// Attaches the evidence of an image where it was pushed; returns how many documents are new there.
@@ -205,7 +206,7 @@ pub(crate) fn take_vendored(session: &Session<'_>, folder: &Utf8Path) -> Result<
     for VendoredEvidence { path, saved } in vendored(folder)? {
         let why = match saved {
             Ok(saved) => {
-                if keep(&session.store, saved)? {
+                if keep(&session.store, Origin::Layout, saved)? {
                     continue;
                 }
                 format!("more than {MOST_KEPT} bytes of one image")

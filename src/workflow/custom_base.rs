@@ -11,10 +11,11 @@ use crate::model::lock::Lock;
 use crate::model::request::{LockOptions, TargetOptions};
 use crate::model::resolve::resolve;
 use crate::model::spec::Spec;
-use crate::model::stack::Stack;
+use crate::model::stack::{Reason, Stack};
 use crate::model::versions::PythonVersion;
 use crate::report::{Event, NullReporter};
 use crate::settings::Settings;
+use crate::workflow::base_name::{check_base_name, near_base};
 use crate::workflow::base_tools::{means, request};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
@@ -47,6 +48,7 @@ impl BaseAtHand {
     /// Returns that of a request: a base of the user's own is the one of the lock file there.
     pub(crate) fn read(wanted: &BuildRequest, settings: &Settings) -> Result<Self, CommandError> {
         let Some(image) = custom_base(&wanted.source) else { return Ok(Self::of(None)) };
+        check_base_name(image)?;
         let spec: Spec = wanted.spec.parse()?;
         let possible = possible_rows(image, spec.python);
         let lock = lock_of_own_base(wanted, settings, &spec, &possible)?;
@@ -64,10 +66,25 @@ impl BaseAtHand {
     /// Returns the warning about a stack whose base no lock file has.
     pub(crate) fn warning(&self, stack: &Stack) -> Option<String> {
         let image = self.unread.as_ref()?;
+        let near = near_base(image).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         Some(format!(
-            "base `{image}` is not known before `envforge lock` reads it: Python {} and its C library are assumed",
+            "base `{image}` is not known before `envforge lock` reads it: Python {} and its C library are \
+             assumed{near}",
             stack.python
         ))
+    }
+
+    /// Returns a stack whose reasons say what is assumed of a base that no lock file has.
+    pub(crate) fn assumed(&self, mut stack: Stack) -> Stack {
+        if self.unread.is_some() {
+            // A Python that the spec requires is not that of the base.
+            let of_base =
+                |reason: &&mut Reason| reason.field == "python" && reason.because.starts_with("Python of ");
+            for reason in stack.reasons.iter_mut().filter(of_base) {
+                "assumed; `envforge lock` reads it".clone_into(&mut reason.because);
+            }
+        }
+        stack
     }
 }
 
@@ -178,6 +195,7 @@ pub(crate) async fn named_base(
     target: &TargetOptions,
 ) -> Result<Option<NamedBase>, CommandError> {
     let Some(image) = custom_base(source) else { return Ok(None) };
+    check_base_name(image)?;
     let session = Session::open(settings, Some(source)).await?;
     let request = request(&session, image, machine(target))?;
     let found = inspect_base(&means(&session), &request).await?;

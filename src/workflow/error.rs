@@ -20,7 +20,11 @@ fn shown(text: &str) -> String {
 }
 
 /// Why a command did not do what was requested: the error of the module that ended it.
-pub struct CommandError(Box<dyn AnyFailure>);
+pub struct CommandError {
+    failure: Box<dyn AnyFailure>,
+    /// What the command knows of that the module does not.
+    hints: Vec<String>,
+}
 
 /// A [`Failure`] that can be recognized by its type again.
 trait AnyFailure: Failure + Any + Send + Sync {}
@@ -29,38 +33,49 @@ impl<E: Failure + Send + Sync + 'static> AnyFailure for E {}
 
 impl<E: Failure + Send + Sync + 'static> From<E> for CommandError {
     fn from(error: E) -> Self {
-        Self(Box::new(error))
+        Self { failure: Box::new(error), hints: Vec::new() }
     }
 }
 
 impl std::fmt::Debug for CommandError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
+        self.failure.fmt(f)
     }
 }
 
 impl std::fmt::Display for CommandError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(&self.0, f)
+        std::fmt::Display::fmt(&self.failure, f)
     }
 }
 
 impl CommandError {
     /// The exit code of a command that ends with this error.
     pub fn exit(&self) -> Exit {
-        self.0.exit()
+        self.failure.exit()
     }
 
     /// What the user can do about it, one imperative per line.
     pub fn hints(&self) -> Vec<String> {
-        let mut hints = self.0.hints();
+        let mut hints = self.failure.hints();
+        hints.extend(self.hints.iter().cloned());
         hints.dedup();
         hints
     }
 
+    /// Adds what can be done without an engine, if none answers.
+    #[must_use]
+    pub(crate) fn or_without_engine(mut self, hint: &str) -> Self {
+        let engine = self.downcast_ref::<EngineError>();
+        if matches!(engine, Some(EngineError::Unreachable { .. } | EngineError::NoPermission { .. })) {
+            self.hints.push(hint.to_owned());
+        }
+        self
+    }
+
     /// The error itself, if it is of that type.
     pub fn downcast_ref<E: Failure + 'static>(&self) -> Option<&E> {
-        let any: &dyn Any = &*self.0;
+        let any: &dyn Any = &*self.failure;
         any.downcast_ref()
     }
 
@@ -73,7 +88,7 @@ impl CommandError {
     pub fn report(&self, color: bool) -> Painted {
         let mut said = shown(&self.to_string());
         let mut text = Painted::new(color).mark(Mark::Error).text(" ").text(&said);
-        let mut cause = self.0.source();
+        let mut cause = self.failure.source();
         for _ in 0..MOST_CAUSES {
             let Some(error) = cause else { break };
             let line = shown(&error.to_string());

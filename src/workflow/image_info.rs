@@ -170,6 +170,7 @@ async fn of_lock(session: &Session<'_>, file: &str) -> Result<NamedImage, Comman
                 file: path.to_string(),
                 differences: Vec::new(),
                 locked: false,
+                call: None,
             }
             .into());
         }

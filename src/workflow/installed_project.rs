@@ -2,6 +2,7 @@
 //! user's packages, without network and login.
 #![expect(clippy::disallowed_methods, reason = "stamps the record of the image")]
 
+use camino::Utf8Path;
 use jiff::Timestamp;
 
 use crate::failure::{Exit, Failure};
@@ -147,6 +148,9 @@ pub(crate) async fn with_project(
     if !modules.is_empty() {
         return Err(InstallError::Modules { modules }.into());
     }
+    for text in files.values().filter_map(|files| started_code(files)) {
+        session.reporter.report(Event::Warning { text });
+    }
     let text = format!("installing the project: {} (SHA-256 {})", wheel.file, &wheel.sha256[..12]);
     session.reporter.report(Event::Note { text });
     let image = locked.lock.with_project(wheel);
@@ -267,6 +271,19 @@ fn framework_wheels(session: &Session<'_>, lock: &Lock) -> Result<Vec<LocalWheel
     of_stack.map(one).collect()
 }
 
+/// Names the files of a wheel that every Python of the image runs when it starts, its checks among them.
+fn started_code(files: &[(String, FileContent)]) -> Option<String> {
+    let is_started = |path: &&str| {
+        let is_top = !path.contains('/');
+        let is_pth = Utf8Path::new(path).extension() == Some("pth");
+        is_top && (is_pth || ["sitecustomize.py", "usercustomize.py"].contains(path))
+    };
+    let all: Vec<_> = files.iter().map(|(path, _)| path.as_str()).filter(is_started).collect();
+    let names = all.join("`, `");
+    (!all.is_empty())
+        .then(|| format!("every Python of the image runs code of the project at its start: `{names}`"))
+}
+
 /// The modules of a wheel that have the name of a package of the lock, each once.
 fn taken_modules(files: &[(String, FileContent)], lock: &Lock) -> Vec<String> {
     let mut found = Vec::new();
@@ -320,6 +337,15 @@ mod tests {
         }
         let text = "[project]\nname = 'A_b'\nversion = '1'";
         assert_eq!(declared(&sources(Some(text))).expect("a project").name, "a-b");
+    }
+
+    #[test]
+    fn code_that_every_python_runs_is_named() {
+        let files =
+            |paths: &[&str]| paths.iter().map(|path| ((*path).to_owned(), (0, 0))).collect::<Vec<_>>();
+        let text = started_code(&files(&["a.pth", "sitecustomize.py", "code/b.pth", "c.py"]));
+        assert!(text.expect("named").ends_with(": `a.pth`, `sitecustomize.py`"));
+        assert_eq!(started_code(&files(&["code/sitecustomize.py", "code/b.pth"])), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `lock`, and the part of every build that comes before it: spec to stack to base to lock.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::Base;
 use crate::model::image::plan::environment_of;
@@ -63,6 +63,41 @@ pub(crate) fn fitting_lock(
     Ok(fits.then_some((old, supplied.stack)))
 }
 
+/// With `--locked`, refuses a lock file that does not fit. Asks neither engine nor network.
+pub(crate) fn check_locked(
+    settings: &Settings,
+    stack: &Stack,
+    wanted: &BuildRequest,
+) -> Result<(), CommandError> {
+    if !wanted.source.locked {
+        return Ok(());
+    }
+    let path = lock_path(settings, stack, &wanted.source);
+    let old = read_lock(&path)?;
+    check_packages(old.as_ref(), &path)?;
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+    let wanted = &wanted.dated_as(old.as_ref());
+    let supplied = LocalWheels::new(stack.clone(), wanted, old.as_ref(), settings, &store)?;
+    let differences: Vec<_> = old.iter().flat_map(|old| supplied.differences(old, wanted)).collect();
+    if old.is_some() && differences.is_empty() {
+        return Ok(());
+    }
+    let differences = differences.iter().map(ToString::to_string).collect();
+    let (file, call) = (path.to_string(), wanted.lock_call());
+    Err(LockingError::Stale { file, differences, locked: true, call }.into())
+}
+
+/// Refuses the lock file of an image that its project is installed in.
+fn check_packages(old: Option<&Lock>, path: &Utf8Path) -> Result<(), CommandError> {
+    let mut wheels = old.into_iter().flat_map(|old| &old.wheels);
+    match wheels.find(|wheel| wheel.layer == WheelLayer::Project) {
+        Some(wheel) => {
+            Err(LockingError::OfImage { file: path.to_string(), package: wheel.name.clone() }.into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// The same as `lock_for` for a command that writes nothing into the lock file: one that fits is used while a build of it runs.
 pub(crate) async fn lock_to_read(
     session: &Session<'_>,
@@ -106,12 +141,7 @@ pub(crate) async fn lock_for(
         }
         old => old?,
     };
-    if let Some(wheel) =
-        old.iter().flat_map(|old| &old.wheels).find(|wheel| wheel.layer == WheelLayer::Project)
-    {
-        let (file, package) = (path.to_string(), wheel.name.clone());
-        return Err(LockingError::OfImage { file, package }.into());
-    }
+    check_packages(old.as_ref(), &path)?;
     let wanted = &wanted.dated_as(old.as_ref());
     if let Some(old) = &old {
         check_upgrades(old, &path, wanted)?;
@@ -123,8 +153,12 @@ pub(crate) async fn lock_for(
         .flat_map(|old| supplied.differences(old, wanted))
         .map(|difference| difference.to_string())
         .collect();
-    let stale =
-        || LockingError::Stale { file: path.to_string(), differences: differences.clone(), locked: true };
+    let stale = || LockingError::Stale {
+        file: path.to_string(),
+        differences: differences.clone(),
+        locked: true,
+        call: wanted.lock_call(),
+    };
     match &old {
         Some(old) if differences.is_empty() && keeps_everything(wanted) => {
             let old = old.clone();

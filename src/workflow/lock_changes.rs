@@ -47,9 +47,8 @@ pub(crate) async fn proposed(
     let path = lock_path(settings, &stack, &wanted.source);
     let old = read_lock(&path)?;
     if old.is_none() && wanted.preferred.is_none() {
-        return Err(
-            LockingError::Stale { file: path.to_string(), differences: Vec::new(), locked: false }.into()
-        );
+        let (file, call) = (path.to_string(), wanted.lock_call());
+        return Err(LockingError::Stale { file, differences: Vec::new(), locked: false, call }.into());
     }
     let wanted = &wanted.dated_as(old.as_ref());
     let supplied = LocalWheels::new(stack, wanted, old.as_ref(), settings, &session.store)?;

@@ -35,6 +35,8 @@ pub enum LockingError {
         differences: Vec<String>,
         /// Whether `--locked` was given.
         locked: bool,
+        /// The command that makes it, if not that of the project.
+        call: Option<String>,
     },
     /// A command that only reads found no lock file.
     #[error("lock file not found: {file}")]
@@ -172,10 +174,11 @@ impl Failure for LockingError {
 
     fn hints(&self) -> Vec<String> {
         match self {
-            Self::Stale { differences, locked, .. } => {
+            Self::Stale { differences, locked, call, .. } => {
+                let call = call.as_deref().unwrap_or("`envforge lock`");
                 let update = if differences.is_empty() { "" } else { " to update it" };
                 let omit = if *locked { ", or omit `--locked`" } else { "" };
-                vec![format!("run `envforge lock`{update}{omit}")]
+                vec![format!("run {call}{update}{omit}")]
             }
             Self::Missing { .. } => vec!["run `envforge lock SPEC`, or give one with --lockfile".to_owned()],
             Self::OfImage { .. } => vec!["use the project's own lock file, or remove this one".to_owned()],

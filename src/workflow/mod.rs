@@ -2,6 +2,7 @@
 
 pub(crate) mod assemble;
 pub(crate) mod base;
+pub(crate) mod base_name;
 pub(crate) mod base_tools;
 pub(crate) mod batch;
 pub(crate) mod build;

@@ -22,10 +22,11 @@ use crate::registry::EvidenceSubject;
 use crate::report::{Event, Reporter};
 use crate::settings::{KeyPurpose, ProvenOn, RequiredEvidence, Settings};
 use crate::store::built_images::{pushed_digests, remember_pushed};
+use crate::store::kept_evidence::{Origin, last_kept};
 use crate::store::{Store, StoreError};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::{EvidenceError, is_unknown, subject_of, trusted_keys};
-use crate::workflow::kept_evidence::{add, keep, kept};
+use crate::workflow::kept_evidence::{add, is_of_registry, keep, kept, kept_from};
 use crate::workflow::proven::{lock_of_build, reports_of};
 use crate::workflow::session::Session;
 
@@ -160,7 +161,8 @@ impl<'a> KeptProofs<'a> {
         Self { store, signers, wanted }
     }
 
-    /// Whose key proves an image for this machine, which neither proved it itself nor saw it fail: `proven by key 1a2b3c4d: …`.
+    /// Whose key proves an image for this machine, which neither proved it itself nor saw it fail: `proven by key 1a2b3c4d: …, kept
+    /// 2026-11-20, registry not asked`.
     pub(crate) fn text_of(&self, image: &ImageInfo, proven: &Proven) -> Result<Option<String>, StoreError> {
         let Some(wanted) = self.wanted.as_ref().filter(|_| proven.leaves_open()) else { return Ok(None) };
         let (matrix, now) = (Matrix::current(), Timestamp::now());
@@ -176,11 +178,18 @@ impl<'a> KeptProofs<'a> {
             let known = Collection::by(&self.signers, &found, &digest, now);
             if let Admission::Admitted(proofs) = admit(&known, wanted, matrix, now) {
                 let by = ProvenBy::Key(proofs.into_iter().map(|(known, _)| known).collect());
-                return Ok(Some(format!("proven {}", by.text())));
+                return Ok(Some(format!("proven {}, {}", by.text(), not_asked(self.store, &digest))));
             }
         }
         Ok(None)
     }
+}
+
+/// `kept 2026-11-20, registry not asked`: since that day it may have been withdrawn.
+fn not_asked(store: &Store, digest: &Digest) -> String {
+    let kept = last_kept(store, digest).and_then(|time| Timestamp::try_from(time).ok());
+    let kept = kept.map(|time| format!("kept {}, ", time.strftime("%F"))).unwrap_or_default();
+    format!("{kept}registry not asked")
 }
 
 /// What is asked of evidence that is shown and decides nothing: the line names GPU and driver, so that any is worth showing where this
@@ -228,9 +237,18 @@ async fn proven_for(
     if signers.is_empty() {
         reasons.push("evidence: `[trust] keys` names no key".to_owned());
     } else if names.is_empty() {
-        // It came in a layout, and its evidence with it.
+        // It came in a layout, and its evidence with it; or its names in a registry were removed, which takes no withdrawal back.
         let mut found = Vec::new();
         for digest in &digests {
+            if is_of_registry(&session.store, digest)? {
+                is_known = false;
+                found.push(
+                    "evidence kept here is of a registry, which cannot be asked: pull the image again by its \
+                     name there"
+                        .to_owned(),
+                );
+                continue;
+            }
             let of_digest = Collection::by(&signers, &kept(&session.store, digest)?, digest, now);
             match admit(&of_digest, wanted, matrix, now) {
                 Admission::Admitted(proofs) => {
@@ -273,9 +291,10 @@ async fn proven_for(
                 ));
             }
             Ok(InRegistry { digest, mut found, .. }) => {
-                let before = kept(&session.store, &digest)?;
-                keep_seen(session, (image, &digest), &signers, (&found, &before));
-                add(&mut found, before);
+                let seen = kept_from(&session.store, Origin::Registry, &digest)?;
+                keep_seen(session, (image, &digest), &signers, (&found, &seen));
+                add(&mut found, seen);
+                add(&mut found, kept_from(&session.store, Origin::Layout, &digest)?);
                 match admit(&Collection::by(&signers, &found, &digest, now), wanted, matrix, now) {
                     Admission::Admitted(proofs) => {
                         let known = proofs.into_iter().map(|(known, _)| known).collect();
@@ -304,11 +323,11 @@ fn keep_seen(
     session: &Session<'_>,
     (image, digest): (&ImageInfo, &Digest),
     signers: &[Signer],
-    (found, before): (&[Attestation], &[Attestation]),
+    (found, seen): (&[Attestation], &[Attestation]),
 ) {
     let is_new = |one: &&Attestation| {
         let is_by = |signer: &Signer| one.envelope.payload_by(&signer.key).is_some();
-        !before.contains(one) && signers.iter().any(is_by)
+        !seen.contains(one) && signers.iter().any(is_by)
     };
     let new: Vec<Attestation> = found.iter().filter(is_new).cloned().collect();
     if new.is_empty() {
@@ -317,7 +336,8 @@ fn keep_seen(
     let store = &session.store;
     let saved = SavedEvidence { name: String::new(), digest: digest.clone(), found: new };
     // An engine may name the index that it pulled.
-    let kept = remember_pushed(store, &image.id, (digest, None)).and_then(|()| keep(store, saved));
+    let kept =
+        remember_pushed(store, &image.id, (digest, None)).and_then(|()| keep(store, Origin::Registry, saved));
     if let Err(error) = kept {
         tracing::debug!(%error, "evidence is not kept");
     }

@@ -31,6 +31,16 @@ struct Record {
     /// Seconds since 1970.
     made: i64,
     base: LockedBase,
+    /// The mirrors that it was read from, as [`BaseRequest::mirror_hash`]; `None`: no new lock starts from it.
+    #[serde(default)]
+    mirrors: Option<String>,
+}
+
+/// A base that was made in the last day, from which a new lock may start.
+pub(crate) struct RecentBase {
+    pub(crate) packages: Vec<LockedDeb>,
+    /// `base of 2026-11-26 06:12 UTC`.
+    pub(crate) text: String,
 }
 
 impl Record {
@@ -126,6 +136,7 @@ async fn made(session: &Session<'_>, row: &BaseRow) -> Result<String, PackagesEr
     let text = format!("preparing {}, in which packages are resolved; it is kept for a day", row.name);
     session.reporter.report(Event::Note { text });
     let wanted = of_row(session, row, provider(session, row)?, None)?;
+    let mirrors = wanted.mirror_hash();
     // An image that only has the name on this engine may be anybody's.
     let upgrade = wanted.provider == ProviderChoice::Image;
     let base = prepare(&means(session), &BaseRequest { upgrade, ..wanted }).await?;
@@ -134,7 +145,7 @@ async fn made(session: &Session<'_>, row: &BaseRow) -> Result<String, PackagesEr
             .to_owned();
         return Err(BaseError::NoBase { reference: row.name.clone(), why }.into());
     }
-    remember(session, &base)?;
+    remember(session, &base, mirrors)?;
     Ok(base.reference)
 }
 
@@ -144,16 +155,19 @@ fn record(session: &Session<'_>) -> Result<Option<Record>, PackagesError> {
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
-/// The packages of the base that was made here of the same suite in the last day, if a new lock may start from them.
-pub(crate) fn recent_packages(
+/// The base that was made here of the same suite in the last day, if a new lock may start from it. `mirrors`: the hash of those that
+/// the base would be read from now.
+pub(crate) fn recent_base(
     session: &Session<'_>,
     stack: &Stack,
-) -> Result<Option<Vec<LockedDeb>>, PackagesError> {
+    mirrors: Option<&str>,
+) -> Result<Option<RecentBase>, PackagesError> {
     if stack.machine != session.engine.info().machine {
         return Ok(None);
     }
-    let record = record(session)?.filter(|record| is_of_stack(record, stack, now()));
-    Ok(record.map(|record| record.base.packages))
+    let is_it = |record: &Record| is_of_stack(record, stack, now()) && is_from(record, mirrors);
+    let recent = record(session)?.filter(is_it);
+    Ok(recent.map(|record| RecentBase { text: record.text(), packages: record.base.packages }))
 }
 
 fn is_of_stack(record: &Record, stack: &Stack, now: i64) -> bool {
@@ -163,19 +177,33 @@ fn is_of_stack(record: &Record, stack: &Stack, now: i64) -> bool {
         && !record.base.packages.is_empty()
 }
 
+/// Whether it was read from these mirrors, and checked in full.
+fn is_from(record: &Record, mirrors: Option<&str>) -> bool {
+    mirrors.is_some() && record.mirrors.as_deref() == mirrors
+}
+
 /// Where the record of the image is.
 fn place(machine: Machine) -> String {
     format!("base/resolver-{machine}.json")
 }
 
 /// Takes a base that was made just now, of the packages that its suite has today, as the image that resolves, if it can be that.
-pub(crate) fn remember_new_base(session: &Session<'_>, base: &Base) -> Result<(), PackagesError> {
+/// `mirrors`: the hash of those it was read from.
+pub(crate) fn remember_new_base(
+    session: &Session<'_>,
+    base: &Base,
+    mirrors: String,
+) -> Result<(), PackagesError> {
     let is_default = Matrix::current().default_base().is_some_and(|row| row.name == base.name);
-    if is_default && base.provider == BaseProvider::Bootstrap { remember(session, base) } else { Ok(()) }
+    if is_default && base.provider == BaseProvider::Bootstrap {
+        remember(session, base, Some(mirrors))
+    } else {
+        Ok(())
+    }
 }
 
-fn remember(session: &Session<'_>, base: &Base) -> Result<(), PackagesError> {
-    let record = Record { made: now(), base: base.locked() };
+fn remember(session: &Session<'_>, base: &Base, mirrors: Option<String>) -> Result<(), PackagesError> {
+    let record = Record { made: now(), base: base.locked(), mirrors };
     let text = serde_json::to_string(&record).expect("a record is plain text");
     Ok(session.store.write_state(&place(session.engine.info().machine), text.as_bytes())?)
 }
@@ -231,7 +259,7 @@ mod tests {
         };
         let base = sample::lock().base;
         let base = LockedBase { provider: BaseProvider::Bootstrap, packages: vec![deb], ..base };
-        Record { made: MADE, base }
+        Record { made: MADE, base, mirrors: Some("a".to_owned()) }
     }
 
     fn stack() -> Stack {
@@ -250,6 +278,19 @@ mod tests {
         assert!(is_used(&record(), MADE) && is_used(&record(), MADE + DAY - 1));
         assert!(!is_used(&record(), MADE + DAY), "it is a day old");
         assert!(!is_used(&record(), MADE - 1), "the clock was wrong");
+    }
+
+    #[test]
+    fn new_lock_starts_from_a_base_of_the_same_mirrors_that_was_checked_in_full() {
+        assert!(is_from(&record(), Some("a")));
+        assert!(!is_from(&record(), Some("b")), "another mirror");
+        let unchecked = Record { mirrors: None, ..record() };
+        assert!(!is_from(&unchecked, Some("a")) && !is_from(&unchecked, None));
+        assert!(!is_from(&record(), None), "an index that this request would accept is read");
+        let mut older = serde_json::to_value(record()).expect("plain");
+        older.as_object_mut().expect("a record").remove("mirrors");
+        let older: Record = serde_json::from_value(older).expect("that of an older release");
+        assert!(!is_from(&older, Some("a")));
     }
 
     #[test]

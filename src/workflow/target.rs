@@ -5,7 +5,7 @@ use crate::model::compat::Matrix;
 use crate::model::request::{LockOptions, TargetOptions};
 use crate::model::resolve::{ResolveOptions, newest_of_branch};
 use crate::model::target::{Target, TargetGpu, TargetSource};
-use crate::model::versions::{ComputeCapability, CudaApiVersion, DriverVersion, Machine};
+use crate::model::versions::{ComputeCapability, CudaApiVersion, DriverVersion, Machine, VersionError};
 use crate::report::{Event, Reporter};
 use crate::settings::{Settings, TargetOverrides, UnknownStacks};
 use crate::workflow::error::CommandError;
@@ -91,6 +91,11 @@ fn driver(text: &str, matrix: &Matrix, reporter: &dyn Reporter) -> Result<Driver
             format!("--driver {text}: branch R{branch}, from {newest} on; name an older driver in full");
         reporter.report(Event::Note { text });
         return Ok(newest);
+    }
+    if is_branch && text.trim().starts_with(['R', 'r']) {
+        let wanted = "a driver branch of the matrix such as `R580`, or a driver version such as `570.124.06`";
+        let cause = VersionError { wanted, found: text.to_owned() };
+        return Err(RequestError::Version { option: "--driver", cause });
     }
     let driver: DriverVersion =
         text.parse().map_err(|cause| RequestError::Version { option: "--driver", cause })?;

@@ -85,6 +85,12 @@ pull() {
     pyxis | enroot)
         # The plug-in fetches images with enroot, too; a file of its own has the time of its own.
         [ "${tool##*/}" = enroot ] || importer=enroot
+        # Nothing of an image that others made is started by a pyxis that leaves it the network of the node.
+        if [ "${tool##*/}" = pyxis ] && ! has_own_network; then
+            code=1
+            echo "pyxis here has no --container-unshare: an image of a registry would have the node's network" >&2
+            return 1
+        fi
         root=$work/image.sqsh
         bounded "$pull_seconds" "$importer" import --output "$root" "$uri" && unpack "$since"
         ;;
@@ -166,18 +172,19 @@ in_enroot() {
         --mount "$work/carried:/envforge:none:x-create=dir,rbind,ro" -- "$container" /envforge/agent "${words[@]}"
 }
 
-# A step in this job. What this step was started with would hold for that one, too: labels, its number of nodes, its image.
+# Whether pyxis can give a step a network of its own.
+has_own_network() { srun --help 2>/dev/null | grep -q -e --container-unshare; }
+
+# A step in this job. Slurm and pyxis hand every variable of srun to the image, and credentials have any name: srun gets what it and enroot
+# need to start. What this step was started with would hold for that one, too: labels, its number of nodes, its image.
 in_pyxis() {
-    local line without=()
+    local line variables=()
     nvidia_variables
-    for line in $(compgen -e); do
-        case $line in
-        SLURM_CONF) ;;
-        SLURM_* | PYXIS_* | ENROOT_* | ENVFORGE_* | COSIGN_* | LD_* | GLIBC_TUNABLES | PYTHONPATH | PYTHONHOME) without+=(-u "$line") ;;
-        esac
+    for line in PATH HOME XDG_DATA_HOME XDG_RUNTIME_DIR SLURM_CONF SLURMD_NODENAME NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES; do
+        [ -z "${!line+set}" ] || variables+=("$line=${!line}")
     done
-    ! srun --help 2>/dev/null | grep -q -e --container-unshare || options+=(--container-unshare=net)
-    bounded "$check_seconds" env "${without[@]}" srun --jobid="$SLURM_JOB_ID" --overlap --nodes=1 --ntasks=1 --nodelist="$SLURMD_NODENAME" \
+    ! has_own_network || options+=(--container-unshare=net)
+    bounded "$check_seconds" env -i "${variables[@]}" srun --jobid="$SLURM_JOB_ID" --overlap --nodes=1 --ntasks=1 --nodelist="$SLURMD_NODENAME" \
         --chdir=/ --cpu-bind=none --mpi=none --input=none --container-image="$root" --container-readonly --no-container-mount-home \
         --no-container-remap-root --no-container-entrypoint --container-workdir=/ "${options[@]}" \
         --container-mounts="$work/carried:/envforge:ro,$work/scratch:/tmp" \

@@ -20,9 +20,9 @@ if grep -q '^exclude-newer' "$config"; then quiet=; fi
 uv_compile() { uv pip compile "$@" --config-file "$config" --python "$python" --cache-dir /cache/uv --no-header $quiet; }
 # compile NAME FILE [OPTION...]: the same, as /tmp/pylock.NAME.toml.
 compile() {
-    name=$1
+    output=/tmp/pylock.$1.toml
     shift
-    uv_compile "$@" --output-file "/tmp/pylock.$name.toml" --format pylock.toml >/dev/null
+    uv_compile "$@" --output-file "$output" --format pylock.toml >/dev/null
 }
 # requirements NAME: the file of NAME's requirements: NAME.in, as a project where a package comes from one index only, which uv
 # reads from projects alone.
@@ -65,7 +65,8 @@ if [ -f /envforge/pylock.all.toml ]; then cp /envforge/pylock.all.toml /tmp/; fi
 refresh=
 if [ -f /envforge/refresh ]; then refresh=--refresh; fi
 # Of source distributions that the user allows (source-NAME.in) those are taken of which no wheel fits, in whatever version is
-# asked for; if that does not do, all. What they need is not known before they are built, and nothing of them runs here.
+# asked for; if that does not do, all. A wheel of a pre-release that is not asked for is none that fits. What they need is not
+# known before they are built, and nothing of them runs here.
 # is_without_solution FILE: goes on if uv found nothing that fits; an index that fails is no reason to build anything.
 is_without_solution() { grep -q 'No solution found' "$1" || { cat "$1" >&2; exit 43; }; }
 allowed=
@@ -75,7 +76,7 @@ for file in /envforge/source-*.in; do
     name=${file#/envforge/source-}
     name=${name%.in}
     allowed="$allowed $name"
-    if ! compile "source-$name" "$(requirements "source-$name")" --no-deps 2>/tmp/alone.log; then
+    if ! compile "source-$name" "$(requirements "source-$name")" --no-deps --prerelease explicit 2>/tmp/alone.log; then
         is_without_solution /tmp/alone.log
         built="$built $name"
     fi

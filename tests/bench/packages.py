@@ -49,6 +49,15 @@ def said(stderr):
     return text.replace("|", "\\|")[:400]
 
 
+def missing(out, err):
+    """The distribution packages that envforge says are missing, as they stand in envforge.toml."""
+    found = APT.search(err)
+    if found:
+        return found.group(1)
+    misfits = json.loads(out).get("misfits", []) if out.startswith("{") else []
+    return ", ".join(f'"{name}"' for name in sorted({name for misfit in misfits for name in misfit["apt"]}))
+
+
 def project(folder, spec, name, apt):
     text = f'schema = 1\nname = "bench-packages"\nspec = "{spec}"\n[packages]\npython = ["{name}"]\n'
     text += f"apt = [{apt}]\n" if apt else ""
@@ -63,10 +72,10 @@ def one(spec, name):
         for _ in range(2):
             project(folder, spec, name, apt)
             code, out, err, _ = call(["build", "--json"], folder)
-            wanted = APT.search(err)
+            wanted = missing(out, err)
             if code == 0 or apt or not wanted:
                 break
-            apt = wanted.group(1)
+            apt = wanted
         seconds = round(time.monotonic() - start)
         if code != 0:
             end = "not reachable" if code == 3 else "refused"

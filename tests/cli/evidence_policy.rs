@@ -131,7 +131,8 @@ fn evidence_that_came_with_an_image_counts_without_a_registry() {
 fn assert_shown_by_key(scene: &Scene) {
     let text = "proven by key ";
     let run = scene.program.run(&["images"]);
-    assert_answer(&run, 0, &[text, "level full on NVIDIA H200, driver 580.95.05"]);
+    assert_answer(&run, 0, &[text, "level full on NVIDIA H200, driver 580.95.05", ", kept 20"]);
+    assert!(run.stdout.contains(", registry not asked"), "{}", run.stdout);
     let json = scene.program.run(&["images", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
     let image = &json["images"][0];
@@ -181,6 +182,49 @@ fn word_of_a_key_is_kept_and_shown_without_the_registry() {
     let run = shell(&puller, &place.image);
     assert!(!run.stderr.contains("proven by key "), "{run:?}");
     assert!(!puller.program.run(&["images"]).stdout.contains("proven by key"));
+}
+
+/// Whoever removes an image's name in the registry keeps what the registry said, and not what it says since.
+#[test]
+fn policy_does_not_believe_a_registry_that_is_not_asked() {
+    let place = Place::new(Habits::default());
+    let tester = place.tester(passed());
+    assert_answer(&tester.verify(&["--attest", "--key", "key.pem"]), 0, &["attested"]);
+    let trusting = |scene: &Scene| {
+        std::fs::remove_dir_all(scene.program.path("state/built-images")).expect("ours");
+        write_key(&scene.program, "lab.pub", include_str!("../fixtures/evidence/p256.pub"), 0o644);
+        let key = scene.program.path("lab.pub");
+        configure(scene, &format!("{POLICY}[trust]\nkeys = [{{ file = '{}' }}]\n", key.display()));
+    };
+    let puller = place.tester(passed());
+    trusting(&puller);
+    let run = shell(&puller, &place.image);
+    assert!(!is_refused(&run), "{run:?}");
+
+    // The same machine after `docker tag IMAGE team/torch:1-unverified` and `docker rmi IMAGE`.
+    let id = place.id.trim_start_matches("sha256:").to_owned();
+    let renamed = Scene::new(GpuDaemon { id, digests: Vec::new(), ..cdi(passed()) }, &lock());
+    trusting(&renamed);
+    let state = |scene: &Scene, folder: &str| scene.program.path("state").join(folder);
+    for folder in ["evidence-of-registries", "pushed-images"] {
+        std::fs::create_dir_all(state(&renamed, folder)).expect("ours");
+        for entry in std::fs::read_dir(state(&puller, folder)).expect("kept").flatten() {
+            std::fs::copy(entry.path(), state(&renamed, folder).join(entry.file_name())).expect("ours");
+        }
+    }
+    let run = shell(&renamed, "team/torch:1-unverified");
+    assert!(is_refused(&run) && run.stderr.contains("evidence kept here is of a registry"), "{run:?}");
+    // Evidence that came in a layout, too, does not outlive what the registry says.
+    let (of_registry, of_layout) =
+        (state(&renamed, "evidence-of-registries"), state(&renamed, "evidence-of-images"));
+    std::fs::create_dir_all(&of_layout).expect("ours");
+    for entry in std::fs::read_dir(&of_registry).expect("kept").flatten() {
+        std::fs::copy(entry.path(), of_layout.join(entry.file_name())).expect("ours");
+    }
+    assert!(is_refused(&shell(&renamed, "team/torch:1-unverified")));
+    std::fs::remove_dir_all(of_registry).expect("ours");
+    let run = shell(&renamed, "team/torch:1-unverified");
+    assert!(!is_refused(&run), "{run:?}");
 }
 
 #[test]

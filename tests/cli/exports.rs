@@ -80,6 +80,18 @@ fn each_format_names_the_pushed_image_in_some_kilobytes() {
     assert_eq!(program.run(&[&again[..], &["--force"]].concat()).code, 0);
 }
 
+#[test]
+fn export_without_an_engine_names_what_needs_none() {
+    let program = project();
+    for format in ["compose", "devcontainer", "apptainer", "slurm"] {
+        let run = program.run(&["export", format, "out"]);
+        assert_message(&run, 3, &["container engine", "`--image NAME@sha256:…`"]);
+        assert_eq!(run.stderr.contains("[cluster]"), format == "slurm", "{}", run.stderr);
+    }
+    let run = program.run(&["export", "slurm", SPEC, "out"]);
+    assert!(!run.stderr.contains("[cluster]"), "a spec has no cluster: {}", run.stderr);
+}
+
 /// A push is known by its lock: every format names it, until the project asks for another image.
 #[test]
 fn export_names_the_image_of_the_last_push() {
@@ -219,7 +231,9 @@ fn code_of_a_project_goes_with_compose_and_devcontainer() {
     std::fs::write(program.path("envforge.toml"), text).expect("ours");
     assert_eq!(export("compose", "deploy/none", &[]).code, 0);
     let compose = read("deploy/none/compose.yaml");
-    assert!(!compose.contains("PYTHONPATH") && compose.contains("${PROJECT:-.}:/workspace"), "{compose}");
+    assert!(!compose.contains("PYTHONPATH"), "{compose}");
+    assert!(compose.contains("\"${PROJECT:-../..}:/workspace\""), "the project, not the export: {compose}");
+    assert!(!compose.contains("This directory is mounted"), "{compose}");
     // `editable` without a project is a mistake of the file.
     let text = read("envforge.toml").replace("\"none\"", "\"editable\"");
     std::fs::write(program.path("envforge.toml"), text).expect("ours");

@@ -140,6 +140,12 @@ fn pyxis_starts_a_squashfs_as_a_step_of_the_job() {
     let (mut program, nodes) = scene();
     // What the environment of a batch job may have for envforge and cosign is not for the image.
     program.set("COSIGN_REPOSITORY", "box.test/signatures");
+    // Nor are credentials, whatever they are called.
+    let secrets = ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "PLANTED_LOGIN"];
+    for name in secrets {
+        program.set(name, "planted");
+    }
+    std::fs::create_dir(program.path("nodes/environments")).expect("ours");
     nodes.idle(2, "");
     nodes.ordinary_user();
     nodes.write("pyxis", "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n");
@@ -166,6 +172,12 @@ fn pyxis_starts_a_squashfs_as_a_step_of_the_job() {
     assert!(has("SLURMD_NODENAME=") && has("NVIDIA_VISIBLE_DEVICES=all"), "{environment}");
     assert!(!has("SLURM_LABELIO") && !has("SLURM_STEP_GPUS") && !has("SLURM_JOB_ID"), "{environment}");
     assert!(!has("ENVFORGE_") && !has("COSIGN_"), "{environment}");
+    assert!(has("PATH=") && has("HOME="), "{environment}");
+    assert!(!environment.contains("planted"), "{environment}");
+    let of_node = variables_of(&program, "nvidia-smi");
+    for name in secrets {
+        assert!(of_node.contains(&format!("{name}=planted\n")), "{name} did not reach the node: {of_node}");
+    }
     // A newer one gives the step a network of its own.
     nodes.write("pyxis", "      --container-image=PATH\n      --container-unshare=NAMESPACES\n");
     nodes.write("calls", "");
@@ -179,6 +191,16 @@ fn pyxis_starts_a_squashfs_as_a_step_of_the_job() {
     assert!(run.stdout.contains("has none of: apptainer singularity"), "{}", run.stdout);
     let run = ask(&program, "slurm:node1", &["--json"]);
     assert_eq!(json(&run)["nodes"][0]["runtime"], "docker");
+}
+
+/// The variables of every call of a stand-in.
+fn variables_of(program: &Program, name: &str) -> String {
+    let entries = std::fs::read_dir(program.path("nodes/environments")).expect("ours").flatten();
+    let is_of = |path: &std::path::PathBuf| {
+        path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(&format!("{name}-")))
+    };
+    let files = entries.map(|entry| entry.path()).filter(is_of);
+    files.map(|path| std::fs::read_to_string(path).expect("ours")).collect()
 }
 
 /// Nodes without an engine: enroot fetches the image by its digest, and starts it, or pyxis does.
@@ -214,7 +236,20 @@ fn image_of_a_registry_is_started_by_enroot_and_by_pyxis() {
     assert_eq!(of_enroot[3..], ["node1 enroot remove --force NAME"]);
     assert_nothing_left(&program, &nodes);
 
-    nodes.write("pyxis", "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n");
+    // A pyxis that leaves an image the node's network starts none that others made.
+    let image_option = "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n";
+    nodes.write("pyxis", image_option);
+    nodes.write("calls", "");
+    let report = json(&ask(&program, "slurm:node1", &["--json"]));
+    assert_rows(
+        &rows(&report),
+        &["node1: no-report watch pyxis, fetching the image: pyxis here has no --container-unshare"],
+    );
+    assert!(calls("enroot").is_empty(), "{}", nodes.read("calls"));
+    assert!(!nodes.read("calls").contains("--container-image="), "{}", nodes.read("calls"));
+    assert_nothing_left(&program, &nodes);
+
+    nodes.write("pyxis", &format!("{image_option}      --container-unshare=NAMESPACES\n"));
     nodes.write("calls", "");
     let report = json(&ask(&program, "slurm:node1", &["--json"]));
     assert_rows(&rows(&report), &["node1: ok"]);
@@ -222,6 +257,7 @@ fn image_of_a_registry_is_started_by_enroot_and_by_pyxis() {
     assert_eq!(calls("enroot"), [import]);
     let steps = calls("srun");
     assert!(steps.len() == 1 && steps[0].contains(" --container-image=WORK/image.sqsh "), "{steps:#?}");
+    assert!(steps[0].contains(" --container-unshare=net "), "{steps:#?}");
     assert_nothing_left(&program, &nodes);
 }
 

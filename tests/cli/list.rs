@@ -104,3 +104,19 @@ fn unknown_name_is_not_an_empty_list() {
     insta::assert_snapshot!(said(&["list", "pytroch-cuda"]));
     assert_eq!(envforge(&["list", "pytroch-cuda"]).code, 1);
 }
+
+#[test]
+fn list_without_a_match_says_what_there_is_and_ends_with_1() {
+    for (args, says) in [
+        (&["pytorch-cuda", "--cuda", "cu999"][..], "pytorch-cuda has versions 1.8"),
+        (&["pytorch-cuda:99"], "CUDA cu102"),
+        (&["--python", "2.7"], "in the matrix, which has CUDA"),
+    ] {
+        let run = envforge(&[&["list"], args].concat());
+        let text = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{args:?}: {text}");
+        assert!(text.contains("no matching variants in the matrix") && text.contains(says), "{text}");
+    }
+    let json = envforge(&["list", "pytorch-cuda", "--cuda", "cu999", "--json"]);
+    assert_eq!(json.code, 1, "{}", json.stdout);
+}

@@ -144,7 +144,11 @@ fn table_of_a_long_file_fits_a_screen() {
     let run = program.run(&["init"]);
     let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(run.code == 0 && run.stderr.len() < 10_000, "{} {}", run.code, run.stderr.len());
-    assert!(said.contains("and 4940 more: `envforge init --json` has all"), "{said}");
+    assert!(
+        said.contains("packages: 5000 of requirements.txt, `envforge init --json` has all")
+            && !said.contains("some-package-1==1.1"),
+        "{said}"
+    );
     assert!(said.contains("and 4980 more: `envforge init --json` has all"), "{said}");
     let run = program.run(&["init", "--force", "--json"]);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
@@ -263,6 +267,21 @@ fn default_without_any_file_is_reported() {
     assert!(run.code == 0 && run.stderr.contains("the newest default is written"), "{run:?}");
     let run = program.run(&["init", "pytorch-cuda:2.8", "--force"]);
     assert!(run.code == 0 && !run.stderr.contains("newest default"), "{run:?}");
+}
+
+#[test]
+fn spec_that_is_typed_is_compared_with_the_lines() {
+    let program = program().with("ENVFORGE_GPU", "sm_90");
+    std::fs::write(program.path("requirements.txt"), "torch==2.8.0\n").expect("written");
+    let run = program.run(&["init", "pytorch-cuda:2.7"]);
+    let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        run.code == 1
+            && said.contains("you asked for pytorch-cuda:2.7; requirements.txt:1 says torch==2.8.0")
+            && !said.contains("the framework pytorch-cuda:2.7"),
+        "{run:?}"
+    );
+    assert_eq!(program.run(&["init", "pytorch-cuda:2.8"]).code, 0);
 }
 
 #[test]

@@ -262,6 +262,11 @@ fn machines_are_named_as_people_name_them() {
         // A branch alone is that branch as it is today.
         (&["pytorch-cuda:2.9-cu130", "--driver", "580"], 0, &["branch R580, from 580."]),
         (&["pytorch-cuda:2.9-cu130", "--driver", "R580"], 0, &["branch R580, from 580."]),
+        (
+            &["pytorch-cuda:2.9-cu130", "--driver", "R999"],
+            2,
+            &["`R999` is not a driver branch of the matrix"],
+        ),
         (&["pytorch-cuda:2.9-cu130", "--driver", "570"], 1, &["requires driver >= 580"]),
         (&["tensorflow-cuda:2.17", "--driver", "525"], 0, &[]),
         // A family of data-centre GPUs is one of them.

@@ -302,7 +302,9 @@ fn lock_check_needs_no_engine_or_network() {
     let program = project(&[("envforge.toml", text)]).with("DOCKER_HOST", "unix:///nonexistent.sock");
     assert_message(&program.run(&["lock", "--check"]), 1, &["envforge.lock` not found"]);
     write_lock(&program, |_| {});
-    assert_eq!(program.run(&["lock", "--check"]).code, 0);
+    let run = program.run(&["lock", "--check"]);
+    assert_eq!((run.code, run.stdout.trim_end().ends_with("envforge.lock")), (0, true), "{}", run.stderr);
+    assert!(run.stderr.contains("lock file is up to date"), "{}", run.stderr);
     let more = format!("{text}[packages]\npython = ['rich']\napt = ['tree']\n[variables]\nA = 'b'\n");
     std::fs::write(program.path("envforge.toml"), more).expect("ours");
     let says = ["requested `rich`", "requested `tree`", "variable: requested `A=b`"];
@@ -311,6 +313,59 @@ fn lock_check_needs_no_engine_or_network() {
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!((run.code, &report["fits"]), (1, &Value::Bool(false)));
     assert_eq!(report["differences"].as_array().expect("a list").len(), 3);
+}
+
+#[test]
+fn locked_refuses_a_lock_file_that_does_not_fit_without_an_engine() {
+    let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
+    let program = project(&[("envforge.toml", text)]).with("DOCKER_HOST", "unix:///nonexistent.sock");
+    let calls = [["build", "--locked"], ["lock", "--locked"]];
+    for call in calls {
+        assert_message(&program.run(&call), 1, &["envforge.lock` not found", "or omit `--locked`"]);
+    }
+    write_lock(&program, |lock| lock.added.project = Some("before".to_owned()));
+    for call in calls {
+        assert_message(&program.run(&call), 1, &["project: locked `before`, requested `small`"]);
+    }
+    write_lock(&program, |_| {});
+    for call in calls {
+        assert_message(&program.run(&call), 3, &["container engine"]);
+    }
+}
+
+#[test]
+fn missing_lock_of_a_spec_names_the_command_with_the_spec() {
+    let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
+    let program = project(&[("envforge.toml", text)]);
+    let run = program.run(&["lock", "--check", "pytorch-cuda:2.7-cu128"]);
+    assert_message(&run, 1, &["not found", "run `envforge lock pytorch-cuda:2.7-cu128`"]);
+    assert!(!run.stderr.contains("same options"), "{}", run.stderr);
+    let run = program.run(&["lock", "--check", "pytorch-cuda:2.7-cu128", "--with", "rich"]);
+    assert_message(&run, 1, &["run `envforge lock pytorch-cuda:2.7-cu128` with the same options"]);
+}
+
+#[test]
+fn program_without_project_and_image_is_refused_without_an_engine() {
+    let program = program().with("DOCKER_HOST", "unix:///nonexistent.sock");
+    for call in [&["run", "python", "x.py"][..], &["shell"]] {
+        assert_message(&program.run(call), 125, &["no envforge.toml in", "envforge init"]);
+    }
+}
+
+#[test]
+fn base_that_no_image_can_be_is_refused_by_its_name() {
+    let program = program();
+    let planned = |base: &str| program.run(&["plan", "pytorch-cuda:2.8", "--target", "any", "--base", base]);
+    for base in ["", "My Image", "Ubuntu:22.04"] {
+        assert_message(&planned(base), 2, &["invalid image reference"]);
+    }
+    assert_message(&planned("alpine:3.20"), 1, &["cannot use `alpine:3.20` as a base", "debian:12"]);
+    assert_message(&planned("debain:12"), 0, &["did you mean `debian:12`?"]);
+    let run = planned("my/image:1");
+    assert!(run.stdout.contains("assumed; `envforge lock` reads it"), "{}", run.stdout);
+    std::fs::write(program.path("envforge.toml"), "schema = 1\nspec = 'pytorch-cuda:2.8'\nbase = ''\n")
+        .expect("ours");
+    assert_message(&program.run(&["plan"]), 2, &["invalid image reference"]);
 }
 
 const OWN_BASE: &str =

@@ -273,6 +273,22 @@ fn uv_is_asked_with_the_stated_python_and_answers_as_json() {
     assert_eq!(asked_of_uv(&container).matches("--refresh").count(), 1, "the whole set alone");
 }
 
+/// An allowed package with the wheel of an old pre-release alone is built: uv takes that wheel where it may.
+#[test]
+fn wheel_of_a_prerelease_is_no_reason_not_to_build() {
+    let (container, _) = wheels();
+    let refuses = "case \"$*\" in *'--prerelease explicit'*) echo 'No solution found' >&2; exit 1 ;; esac\n";
+    let uv = container.here(&UV.replacen("#!/bin/sh\n", &format!("#!/bin/sh\n{refuses}"), 1));
+    container.put("envforge/uv", &uv);
+    container.put("envforge/uv.sha256", &sha256_hex(uv.as_bytes()));
+    container.put("envforge/source-demo.in", "demo\n");
+    container.answers("resolve_wheels.sh");
+    let asked = asked_of_uv(&container);
+    assert!(asked.contains("--no-binary demo "), "{asked}");
+    let text = std::fs::read_to_string(container.path("tmp/uv.toml")).expect("made");
+    assert!(text.contains("name = \"demo\"") && text.contains("requires-dist = []"), "{text}");
+}
+
 #[test]
 fn index_of_each_package_is_answered() {
     let (container, _) = wheels();

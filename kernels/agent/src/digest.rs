@@ -113,8 +113,21 @@ fn kind(path: &Path, data: &Metadata, buffer: &mut [u8]) -> Result<ContentKind> 
     })
 }
 
+/// The SHA-256 of a regular file, hex; anything else is an error and not opened: to open a pipe waits.
+pub(crate) fn sha256_of(path: &Path) -> Result<String> {
+    let data = std::fs::metadata(path)?;
+    if !data.is_file() {
+        return Err(Error::new(ErrorKind::InvalidInput, "not a file"));
+    }
+    // Some of the kernel's files never end, and say that they are empty.
+    hashed(File::open(path)?.take(data.len()), &mut vec![0; BUFFER]).map(|(_, hash)| hash)
+}
+
 fn file(path: &Path, buffer: &mut [u8]) -> Result<(u64, String)> {
-    let mut file = File::open(path)?;
+    hashed(File::open(path)?, buffer)
+}
+
+fn hashed(mut file: impl Read, buffer: &mut [u8]) -> Result<(u64, String)> {
     let (mut size, mut hash) = (0, Sha256::new());
     loop {
         match file.read(buffer) {
@@ -192,6 +205,16 @@ mod tests {
         assert_eq!(digest(root), before);
         std::fs::write(root.join("opt/envforger"), "").expect("file");
         assert_ne!(digest(root), before);
+    }
+
+    #[test]
+    fn hash_of_a_file_is_that_of_its_bytes_and_a_device_is_refused() {
+        let folder = tree();
+        assert_eq!(sha256_of(&folder.path().join("a/x")).expect("a file"), sha256(b"1"));
+        let link = folder.path().join("endless");
+        std::os::unix::fs::symlink("/dev/zero", &link).expect("a link");
+        assert!(sha256_of(&link).expect_err("a device").to_string().contains("not a file"));
+        assert!(sha256_of(folder.path()).is_err());
     }
 
     #[test]

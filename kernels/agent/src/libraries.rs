@@ -8,11 +8,17 @@ use std::path::{Path, PathBuf};
 
 use envforge_protocol::abi::SYSTEM_FOLDERS;
 
+use crate::bounded;
+
 /// Names without `lib` and `.so`.
 pub(crate) const NAMES: [&str; 6] = ["cudart", "nvrtc", "cublasLt", "cublas", "cudnn", "nccl"];
 
 /// Folders that may hold Python environments, as `PREFIX/lib/python3.*/site-packages`.
 const PREFIXES: [&str; 6] = ["opt/env", "opt/conda", "opt/venv", "usr/local", "usr", "venv"];
+
+/// As much as is read of a file that configures the loader, and as many folders as count.
+const LARGEST_CONFIGURATION: u64 = 64 << 10;
+const MOST_CONFIGURED: usize = 4096;
 
 /// Why a folder was looked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,10 +137,12 @@ impl SearchPaths {
         let mut files = entries(&self.root.join("etc/ld.so.conf.d"));
         files.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
         files.insert(0, self.root.join("etc/ld.so.conf"));
-        let text: String =
-            files.iter().map(|file| std::fs::read_to_string(file).unwrap_or_default() + "\n").collect();
-        let lines = text.lines().map(str::trim).filter(|line| line.starts_with('/'));
-        lines.map(|line| self.below(line)).collect()
+        let texts = files.iter().filter_map(|file| bounded::text(file, LARGEST_CONFIGURATION));
+        let folders = texts.flat_map(|text| {
+            let lines = text.lines().map(str::trim).filter(|line| line.starts_with('/'));
+            lines.map(|line| self.below(line)).collect::<Vec<_>>()
+        });
+        folders.take(MOST_CONFIGURED).collect()
     }
 
     fn toolkits(&self) -> Vec<PathBuf> {
@@ -291,6 +299,7 @@ mod tests {
         std::os::unix::fs::symlink("libnccl.so.2.1", root.join("opt/odd/libnccl.so.2")).expect("a link");
         write(&root, "etc/ld.so.conf.d/odd.conf");
         std::fs::write(root.join("etc/ld.so.conf.d/odd.conf"), "# odd\n/opt/odd\n").expect("written");
+        std::os::unix::fs::symlink("/dev/zero", root.join("etc/ld.so.conf.d/endless.conf")).expect("a link");
         let places = SearchPaths { root, variable: ":/other:relative".into(), prefixes: Vec::new() };
         let found = places.search();
         let of = |name: &str| {

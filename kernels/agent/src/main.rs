@@ -13,6 +13,7 @@
     reason = "a program that inspects the image, calls its libraries and prints a report"
 )]
 
+mod bounded;
 mod checks;
 mod device_code;
 mod digest;

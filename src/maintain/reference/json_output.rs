@@ -117,7 +117,11 @@ const OBJECTS: &[Object] = &[
             ),
             (
                 "present",
-                "with several specs, true if an earlier run had finished the image and nothing was done; otherwise left out",
+                "true if an earlier run had finished the image and nothing was made or checked; otherwise left out",
+            ),
+            (
+                "stands",
+                "true if the checks are those of an earlier run of the same image under the same conditions; otherwise left out",
             ),
             ("verdict", "the report, as that of `verify`"),
         ],

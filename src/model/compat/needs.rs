@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::versions::{FrameworkVersion, PythonVersion};
+use crate::model::versions::{FrameworkVersion, Machine, PythonVersion};
 
 /// What consecutive releases of a framework require of other packages, with or without rows of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub struct FrameworkRequirement {
     pub last: FrameworkVersion,
     /// The first Python for which its METADATA says so; `None`: any.
     pub python_from: Option<PythonVersion>,
+    /// The only processor for which its METADATA says so; `None`: any.
+    pub machine: Option<Machine>,
     /// The requirements, without markers: `numpy>=1.26.0,<2.1.0`.
     pub requires: Vec<String>,
     /// What requires it, if that is a package that the framework requires; `None`: the framework itself.
@@ -27,10 +29,12 @@ pub struct FrameworkRequirement {
 }
 
 impl FrameworkRequirement {
-    /// Whether the row is about a release on a Python.
-    pub fn covers(&self, version: &FrameworkVersion, python: PythonVersion) -> bool {
+    /// Whether the row is about a release on a Python and a processor.
+    pub fn covers(&self, version: &FrameworkVersion, python: PythonVersion, machine: Machine) -> bool {
         let version = version.public();
-        self.first <= version && version <= self.last && self.python_from.is_none_or(|first| first <= python)
+        let is_released = self.first <= version && version <= self.last;
+        let is_place = self.machine.is_none_or(|only| only == machine);
+        is_released && is_place && self.python_from.is_none_or(|first| first <= python)
     }
 
     /// Returns the versions of a package that it accepts: `>=1.26.0,<2.1.0`.

@@ -1,4 +1,4 @@
-//! Failures of NVML, nvidia-smi and shared memory inside a running container.
+//! Failures of NVML, nvidia-smi, shared memory and open files inside a running container.
 
 use super::entry::KnownError;
 
@@ -36,10 +36,26 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "NVIDIA/nvidia-docker#1482; weaviate/weaviate-helm#101",
     },
     KnownError {
+        id: "file-limit",
+        texts: &[
+            &["unable to open shared memory object", "Too many open files"],
+            &["Too many open files"],
+            &["received 0 items of ancdata"],
+        ],
+        what: "the limit of open files is reached",
+        why: "each DataLoader worker passes tensors through open files, and the limit (`ulimit -n`) is low in shells and containers",
+        cures: &[
+            "raise it (`ulimit -n 65536`, `--ulimit nofile=65536`), or share tensors by name: `torch.multiprocessing.set_sharing_strategy(\"file_system\")`",
+        ],
+        source: "https://docs.pytorch.org/docs/stable/multiprocessing.html",
+    },
+    KnownError {
         id: "shm-too-small",
         texts: &[
             &["Error while creating shared memory segment", "No space left on device"],
             &["Error while creating shared memory segment /dev/shm/nccl"],
+            &["Error: failed to extend /dev/shm/nccl"],
+            &["failed to extend /dev/shm"],
             &["Call to posix_fallocate failed", "No space left on device"],
             &["DataLoader worker", "killed by signal: Bus error"],
             &["out of shared memory", "shared memory limit"],

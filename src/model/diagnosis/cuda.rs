@@ -135,6 +135,8 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["/dev/nvidia-uvm: no such file or directory"],
             &["unknown error 999"],
             &["Error 999: unknown error"],
+            &["CUDA error: unknown error"],
+            &["failed call to cuInit: CUDA_ERROR_UNKNOWN"],
         ],
         what: "the driver's unified-memory module does not respond (error 999)",
         why: "nvidia_uvm is not loaded on the host (headless boot, suspend, kernel update), or its device node is not in the container; an Xid in the kernel log indicates a GPU fault",

@@ -18,6 +18,8 @@ const NEAR: usize = 200;
 const ABOUT_ONE: usize = 4;
 /// Lines before and after a fault whose versions and names belong to it.
 const AROUND: usize = 12;
+/// How general a line of the level INFO is before an error: more than anything else.
+const COURSE: u8 = u8::MAX;
 /// The fix after all others.
 const ALL_TRIED: &str = "the text shows that the known fixes were tried: compare versions with `envforge plan {spec|SPEC}`, and attach \
                          `envforge doctor --report` when you ask others";
@@ -71,13 +73,18 @@ pub fn findings(text: &str) -> Findings {
         hits.clear();
     }
     let lines = hits.iter().map(|hit| (hit.line + 1, hit.id)).collect();
-    let levels: Vec<(u8, usize)> = hits.iter().map(|hit| (generality(hit.id), hit.line)).collect();
+    let last_error = hits.iter().map(|hit| hit.line).filter(|line| !log.is_info(*line)).max();
+    let level_of = |hit: &Hit| {
+        let is_course = log.is_info(hit.line) && last_error.is_some_and(|line| hit.line < line);
+        if is_course { COURSE } else { generality(hit.id) }
+    };
+    let levels: Vec<(u8, usize)> = hits.iter().map(|hit| (level_of(hit), hit.line)).collect();
     let mut seen = BTreeSet::new();
     let mut errors = Vec::new();
     for hit in &hits {
-        let own = generality(hit.id);
+        let own = level_of(hit);
         // A line that healthy programs print too is not the cause of an error, however far away.
-        let near = if is_note(hit.id) { usize::MAX } else { NEAR };
+        let near = if is_note(hit.id) || own == COURSE { usize::MAX } else { NEAR };
         let is_reason = |(level, line): &(u8, usize)| *level < own && line.abs_diff(hit.line) <= near;
         if (own > 0 && levels.iter().any(is_reason)) || !seen.insert(hit.id) {
             continue;

@@ -74,6 +74,11 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["prepare_metadata_for_build_wheel", "No module named 'torch'"],
             &["exec(code, locals())", "No module named 'torch'"],
             &["in run_setup", "No module named 'torch'"],
+            &["error: subprocess-exited-with-error", "No module named 'torch'"],
+            &["/setup.py'", "No module named 'torch'"],
+            &["No module named 'torch'", "Failed building wheel"],
+            &["No module named 'torch'", "error: metadata-generation-failed"],
+            &["No module named 'torch'", "error: subprocess-exited-with-error"],
             &["depends on `torch`, but doesn't declare it as a build dependency"],
             &[", but doesn't declare it as a build dependency"],
         ],
@@ -84,6 +89,16 @@ pub(super) const ENTRIES: &[KnownError] = &[
             "install torch first, then this package with `--no-build-isolation`",
         ],
         source: "https://pip.pypa.io/en/stable/reference/build-system/",
+    },
+    KnownError {
+        id: "torch-not-found",
+        texts: &[&["No module named 'torch'"]],
+        what: "this Python does not have PyTorch",
+        why: "another Python runs the program than the one that PyTorch was installed for (`which python`); while pip or uv build a package it means that they build in an isolated environment, which has no torch",
+        cures: &[
+            "use an image with PyTorch: `envforge plan pytorch-cuda`, then `envforge shell pytorch-cuda`; elsewhere `python -m pip install torch` with the `python` that runs the program; for a package that is built from source: `--no-build-isolation`, or `envforge plan {spec|SPEC} --with {package|PACKAGE} --allow-source {package|PACKAGE}`",
+        ],
+        source: "https://pytorch.org/get-started/locally/",
     },
     KnownError {
         id: "architectures-without-gpu",

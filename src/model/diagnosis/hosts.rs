@@ -72,9 +72,10 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["Invalid qos specification"],
             &["User's group not permitted to use this partition"],
             &["Requested time limit is invalid"],
+            &["Access/permission denied"],
         ],
         what: "Slurm refuses the job's account, partition or limits",
-        why: "the account is missing or not allowed in this partition, or the request exceeds what account, QOS or partition allow",
+        why: "the account is missing or not allowed in this partition, the controller does not know the user (`Access/permission denied`), or the request exceeds what account, QOS or partition allow",
         cures: &[
             "see `sacctmgr show assoc user=$USER format=account,partition,qos` and `sinfo -o \"%P %l %G\"`, then set `--account`, `--partition`, `--qos` and `--time` (`envforge export slurm` writes a script with them)",
         ],
@@ -91,7 +92,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         what: "Slurm's machines do not accept each other's messages",
         why: "munge signs each message with a key and the time: munged does not run on this machine, a clock is minutes off (`Expired credential`, `Rewound credential`), or the keys differ (`Invalid credential`)",
         cures: &[
-            "on this machine, the controller and the nodes see `systemctl status munge` and compare the clocks (`date`, `chronyc tracking`); all have one /etc/munge/munge.key, which munged reads when it starts; `scontrol ping` then answers",
+            "run `systemctl status munge` and start munged if it does not run; for `Expired` or `Rewound credential` set the clocks (`chronyc tracking`); for `Invalid credential` copy the controller's /etc/munge/munge.key to the machine and restart munged (`systemctl restart munge`), which reads it only then; `scontrol ping` then answers",
         ],
         source: "https://github.com/dun/munge/wiki/Installation-Guide",
     },
@@ -205,6 +206,34 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-virtual.html",
     },
     KnownError {
+        id: "conda-channel-refused",
+        texts: &[
+            &["CondaToSNonInteractiveError"],
+            &["HTTP 403 FORBIDDEN for channel"],
+            &["Terms of Service have not been accepted for the following channels"],
+        ],
+        what: "the channel refuses conda",
+        why: "Anaconda's own channels (`defaults`, repo.anaconda.com) ask for their terms of service to be accepted, and larger organizations for a licence; companies block them, and private channels ask for a login",
+        cures: &[
+            "use conda-forge alone: `channels: [conda-forge, nodefaults]` in environment.yml, `conda config --remove channels defaults`; images of envforge need no conda: `envforge init --from environment.yml`",
+            "accept the terms if they fit your organization: `conda tos accept --override-channels --channel CHANNEL`",
+        ],
+        source: "https://www.anaconda.com/docs/getting-started/tos-plugin",
+    },
+    KnownError {
+        id: "conda-activate",
+        texts: &[
+            &["has not been properly configured to use 'conda activate'"],
+            &["Run 'conda init' before 'conda activate'"],
+        ],
+        what: "this shell cannot activate conda's environment",
+        why: "`conda activate` is a function of interactive shells, which scripts, jobs and `RUN` of a Dockerfile are not",
+        cures: &[
+            "run the command in it: `conda run -n NAME COMMAND`; in a script first `eval \"$(conda shell.bash hook)\"`; images of envforge have their environment on PATH: `envforge init --from environment.yml`",
+        ],
+        source: "https://docs.conda.io/projects/conda/en/stable/dev-guide/deep-dives/activation.html",
+    },
+    KnownError {
         id: "ray-no-gpu",
         texts: &[
             &["No available node types can fulfill resource request {'GPU'"],
@@ -274,13 +303,29 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["Squashfs image uses * compression, this version supports only"],
             &["Filesystem uses * compression. This is not supported"],
             &["kernel reported a bad superblock for squashfs image partition"],
+            &["mksquashfs: Compressor '*' is not supported"],
         ],
-        what: "this machine does not read the compression of the image file",
-        why: "its squashfuse or kernel is built without it: zstd needs Linux 4.14 with SQUASHFS_ZSTD, or a squashfuse with libzstd",
+        what: "this machine does not know the compression of the image file",
+        why: "its squashfuse, mksquashfs or kernel is built without it: zstd needs Linux 4.14 with SQUASHFS_ZSTD, or tools with libzstd",
         cures: &[
             "write the file again with `--compression gzip`, which every reader knows: `envforge export sif {spec|SPEC} FILE.sif --compression gzip` (or `export squashfs`); a file of `enroot import` with `ENROOT_SQUASH_OPTIONS=\"-comp gzip\"`",
         ],
         source: "https://github.com/vasi/squashfuse/issues/67; https://github.com/apptainer/apptainer/issues/2458",
+    },
+    KnownError {
+        id: "squashfs-damaged",
+        texts: &[
+            &["Can't find a valid SQUASHFS superblock"],
+            &["zstd uncompress failed with error code"],
+            &["gzip uncompress failed with error code"],
+            &["xz uncompress failed with error code"],
+        ],
+        what: "the image file is not a whole SquashFS file",
+        why: "its download or copy was cut off (a full disk or quota), or it is a file of another kind: SIF, tar, an error page",
+        cures: &[
+            "compare `ls -l FILE` and `sha256sum FILE` with the machine that wrote it, see `df -h` here, and copy it or write it again: `envforge export squashfs {spec|SPEC} FILE` (`file FILE` shows its kind; a SIF is for Apptainer)",
+        ],
+        source: "https://github.com/plougher/squashfs-tools",
     },
     KnownError {
         id: "apptainer-squashfs",
@@ -312,6 +357,22 @@ pub(super) const ENTRIES: &[KnownError] = &[
             "ask for `sysctl user.max_user_namespaces` above 0 and, on Ubuntu, `kernel.apparmor_restrict_unprivileged_userns=0`; within Docker start the outer container with `--security-opt seccomp=unconfined`",
         ],
         source: "https://github.com/NVIDIA/enroot/blob/master/doc/requirements.md",
+    },
+    KnownError {
+        id: "rootless-user-numbers",
+        texts: &[
+            &["potentially insufficient UIDs or GIDs available in user namespace"],
+            &["there might not be enough IDs available in the namespace"],
+            &["no subuid ranges found for user"],
+            &["cannot find UID/GID for user"],
+        ],
+        what: "the rootless engine has too few user numbers for this image",
+        why: "files of the image belong to users whose numbers /etc/subuid and /etc/subgid do not give to this user; common for users of LDAP and on clusters",
+        cures: &[
+            "have them added (`sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER`), then run `podman system migrate`",
+            "without such numbers use Apptainer or enroot, which need none: `envforge export sif {spec|SPEC} FILE.sif`",
+        ],
+        source: "https://github.com/containers/podman/blob/main/troubleshooting.md",
     },
     KnownError {
         id: "libaio-missing",

@@ -30,9 +30,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["can't be installed because it doesn't have a source distribution or wheel"],
         ],
         what: "a wheel does not fit this Python or platform: {wheel|see the text}",
-        why: "its name says which Python (cp310), system and processor it is for; this environment has another",
+        why: "its name says which Python ({tag|cp310}), system and processor it is for; this environment has another",
         cures: &[
-            "let envforge choose the Python and the files that fit together: `envforge plan {spec|SPEC}`; `envforge list --python 3.10` shows what exists for one Python",
+            "let envforge choose the Python and the files that fit together: `envforge plan {spec|SPEC}`; `envforge list --python {python|3.10}` shows what exists for one Python",
             "let the resolver choose a fitting release: `envforge plan {spec|SPEC} --with {package|PACKAGE}`",
         ],
         source: "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",
@@ -72,6 +72,24 @@ pub(super) const ENTRIES: &[KnownError] = &[
             "download without the proxy or mirror in between, and compare: `sha256sum FILE`",
         ],
         source: "https://pip.pypa.io/en/stable/topics/secure-installs/",
+    },
+    KnownError {
+        id: "conda-pytorch-ended",
+        texts: &[
+            &["PackagesNotFoundError", "pytorch-cuda={cuda#}"],
+            &["PackagesNotFoundError", "pytorch-cuda=={cuda#}"],
+            &["ResolvePackageNotFound", "pytorch-cuda={cuda#}"],
+            &["ResolvePackageNotFound", "pytorch-cuda=={cuda#}"],
+            &["nothing provides requested pytorch-cuda {cuda#}"],
+            &["pytorch-cuda {cuda#}", "does not exist (perhaps a typo or a missing channel)"],
+            &["pytorch-cuda ={cuda#}", "does not exist (perhaps a typo or a missing channel)"],
+        ],
+        what: "conda's channels have no `pytorch-cuda` for this CUDA: {cuda|see the text}",
+        why: "the channel `pytorch` ended with PyTorch 2.5.1, whose builds are for CUDA 11.8, 12.1 and 12.4; newer releases are wheels, or conda-forge's `pytorch-gpu` (where one of those three is not found the channels are not named: `-c pytorch -c nvidia`)",
+        cures: &[
+            "take PyTorch for this CUDA from wheels: `envforge plan pytorch-cuda --cuda {cuda|12.8}`, or the whole file: `envforge init --from environment.yml`",
+        ],
+        source: "https://github.com/pytorch/pytorch/issues/138506",
     },
     KnownError {
         id: "requirements-conflict",

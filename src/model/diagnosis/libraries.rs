@@ -12,7 +12,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         what: "cuDNN 8 library not found: {found|see the text}",
         why: "the program was built for cuDNN 8 and the environment has cuDNN 9, or the wheel directories are not on the loader path",
         cures: &[
-            "use a build for cuDNN 9, or install nvidia-cudnn-cu12 8.9.*; put site-packages/nvidia/{cudnn,cublas}/lib on LD_LIBRARY_PATH if the program has no rpath for it",
+            "use a build for cuDNN 9; a program that has none needs an environment of its own with nvidia-cudnn-cu12 8.9.* (next to torch 2.4 or newer it breaks torch, which uses cuDNN 9), and there site-packages/nvidia/{cudnn,cublas}/lib on LD_LIBRARY_PATH if the program has no rpath for it",
             "use an image whose lock pins cuDNN together with its framework: `envforge plan {spec|SPEC}`; `envforge plan {spec|SPEC} --with {package|PACKAGE}` looks for a release that uses this cuDNN",
         ],
         source: "SYSTRAN/faster-whisper#516, #729",
@@ -44,11 +44,19 @@ pub(super) const ENTRIES: &[KnownError] = &[
     },
     KnownError {
         id: "cudnn-not-initialized",
-        texts: &[&["CUDNN_STATUS_NOT_INITIALIZED"]],
+        texts: &[
+            &["CUDNN_STATUS_NOT_INITIALIZED"],
+            &["Could not create cudnn handle"],
+            &["There was an error before creating cudnn handle"],
+            &["DNN library initialization failed"],
+            &["DNN library is not found"],
+            &["Failed to get convolution algorithm", "cuDNN failed to initialize"],
+        ],
         what: "cuDNN could not start",
         why: "usually GPU memory is full; otherwise cuDNN is for another CUDA major, two copies of CUDA are loaded, or the user has no access to the device nodes",
         cures: &[
-            "free memory on the GPU, then run one small convolution to see the real error; compare versions with `python -m torch.utils.collect_env`",
+            "free memory on the GPU (JAX reserves three quarters of it before cuDNN starts: XLA_PYTHON_CLIENT_MEM_FRACTION=0.6 leaves more; TensorFlow: TF_FORCE_GPU_ALLOW_GROWTH=true), then run one small convolution to see the real error; unset LD_LIBRARY_PATH, which may lead to another cuDNN",
+            "verify the image's cuDNN on this GPU: `envforge verify {spec|SPEC} --level full`; compare versions with `python -m torch.utils.collect_env`",
         ],
         source: "haotian-liu/LLaVA#392, #458; ceccocats/tkDNN#282; NVIDIA/TensorRT#2911; pytorch/pytorch#1171",
     },

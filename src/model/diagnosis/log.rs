@@ -13,6 +13,8 @@ pub(super) struct Log {
     lower: String,
     /// Where each line begins.
     starts: Vec<usize>,
+    /// Whether each line has the level INFO.
+    infos: Vec<bool>,
 }
 
 impl Log {
@@ -21,6 +23,7 @@ impl Log {
         for line in text.lines() {
             log.starts.push(log.text.len());
             let line = plain(line);
+            log.infos.push(is_info(&line));
             log.text.push_str(without_prefix(&line));
             log.text.push(' ');
         }
@@ -44,6 +47,11 @@ impl Log {
     /// Returns where a message that begins at a place must end.
     pub(super) fn reach(&self, place: usize) -> usize {
         self.starts.get(self.line_of(place) + REACH + 1).copied().unwrap_or(self.text.len())
+    }
+
+    /// Whether a line, from 0, has the level INFO: what a program did, not why it failed.
+    pub(super) fn is_info(&self, line: usize) -> bool {
+        self.infos.get(line).copied().unwrap_or_default()
     }
 
     /// Whether a line begins at a place.
@@ -133,6 +141,14 @@ fn one_prefix(line: &str) -> Option<&str> {
     }
     let is_place = first.starts_with('[') && first.ends_with(']') && first.contains(".py:");
     (is_level || is_step || is_place || is_stamp(first)).then_some(rest)
+}
+
+/// Whether NCCL or a logger gives a line the level INFO. Apptainer's `INFO: ` is left out: there it names what is missing.
+fn is_info(line: &str) -> bool {
+    let before_stamp = |(_, rest): (&str, &str)| is_stamp(rest.split(' ').next().unwrap_or_default());
+    line.contains("NCCL INFO ")
+        || line.starts_with("INFO:") && !line.starts_with("INFO: ")
+        || line.split_once("INFO ").is_some_and(before_stamp)
 }
 
 /// Whether a word is a date or a time.

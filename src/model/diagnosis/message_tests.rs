@@ -144,7 +144,6 @@ fn specific_line_of_the_network_stands_for_what_follows_from_it() {
         ("ibv_create_qp failed: check the memlock limit", "nccl-memlock"),
         ("NCCL WARN Call to ibv_reg_mr_iova2 failed with error Bad address", "nccl-gpudirect"),
         ("NCCL WARN Call to ibv_open_device failed", "nccl-infiniband-devices"),
-        ("NCCL INFO Failed to open libibverbs.so[.1]", "nccl-no-libibverbs"),
     ] {
         for text in [format!("{line}\n{system}\n"), format!("{line}\n{no_device}\n{system}\n")] {
             let found = findings(&text);
@@ -153,6 +152,33 @@ fn specific_line_of_the_network_stands_for_what_follows_from_it() {
         }
     }
     assert_eq!(ids(&findings(no_device)), ["nccl-no-infiniband"]);
+}
+
+/// A log of NCCL on a node without InfiniBand, and of other programs: what a line of the level INFO says is not why they failed.
+#[test]
+fn info_line_is_not_the_cause_of_an_error_after_it() {
+    let no_device = "node0:15:15 [0] NCCL INFO NET/IB : No device found.";
+    let no_library = "node0:15:15 [0] NCCL INFO Failed to open libibverbs.so[.1]";
+    let shm = "node0:15:15 [0] misc/shmutils.cc:87 NCCL WARN Error: failed to extend /dev/shm/nccl-Ab12 to 9637892 bytes";
+    let system = "RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    for (lines, id) in [
+        (vec![no_device, shm, system], "shm-too-small"),
+        (vec![no_device, system], "nccl-system-error"),
+        (vec![no_library, system], "nccl-system-error"),
+        (vec![no_library, no_device, system], "nccl-system-error"),
+    ] {
+        assert_eq!(ids(&findings(&lines.join("\n"))), [id], "{lines:?}");
+    }
+    let disk = "OSError: [Errno 28] No space left on device: '/data/out'";
+    for info in
+        ["INFO:absl:flash_attn is not installed", "INFO 11-27 10:00:00 [x.py:1] flash_attn is not installed"]
+    {
+        assert_eq!(ids(&findings(info)), ["flash-attention-missing"]);
+        assert_eq!(ids(&findings(&format!("{info}\n{disk}\n"))), ["disk-full"]);
+    }
+    let apptainer =
+        "INFO:    Could not find any nv files on this host!\nRuntimeError: No CUDA GPUs are available";
+    assert_eq!(ids(&findings(apptainer)), ["apptainer-no-driver"]);
 }
 
 #[test]

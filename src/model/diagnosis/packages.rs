@@ -244,6 +244,21 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "unslothai/unsloth#827; QwenLM/Qwen3#406; Dao-AILab/flash-attention#622",
     },
     KnownError {
+        id: "flash-attention-head",
+        texts: &[
+            &["FlashAttention forward only supports head dimension"],
+            &["FlashAttention only supports head dimension"],
+            &["FlashAttention-3 only supports head dim"],
+            &["Head size {size#} is not supported by FlashAttention"],
+        ],
+        what: "FlashAttention has no kernels for the heads of this model",
+        why: "it computes heads of up to 256 numbers, in multiples of 8; the model's `head_dim` (hidden size by number of heads) is another, on any GPU",
+        cures: &[
+            "use the attention of PyTorch, which takes any size: `attn_implementation=\"sdpa\"` of transformers (vLLM: VLLM_ATTENTION_BACKEND=TRITON_ATTN)",
+        ],
+        source: "https://github.com/Dao-AILab/flash-attention#installation-and-features",
+    },
+    KnownError {
         id: "flash-attention-gpu",
         texts: &[
             &["FlashAttention-3 only supports"],
@@ -280,7 +295,10 @@ pub(super) const ENTRIES: &[KnownError] = &[
     },
     KnownError {
         id: "tensorflow-no-driver",
-        texts: &[&["Could not find cuda drivers on your machine"]],
+        texts: &[
+            &["Could not find cuda drivers on your machine"],
+            &["failed call to cuInit: UNKNOWN ERROR (303)"],
+        ],
         what: "TensorFlow found no driver and uses the CPU",
         why: "the container was started without a GPU, or NVIDIA_DRIVER_CAPABILITIES lacks `compute`; on a machine without a GPU the line is harmless",
         cures: &[

@@ -24,7 +24,7 @@ const WORDS: &[(&str, (Library, i32))] = &[
     ("cuda error: too many resources requested for launch", (Library::Driver, 701)),
     ("cuda error: invalid device ordinal", (Library::Driver, 101)),
     ("cuda error: invalid device function", (Library::Driver, 98)),
-    ("cuda error: device kernel image is invalid", (Library::Driver, 200)),
+    ("device kernel image is invalid", (Library::Driver, 200)),
     ("cuda error: initialization error", (Library::Driver, 3)),
     ("cuda error: operation not supported", (Library::Driver, 801)),
 ];

@@ -221,9 +221,10 @@ const TEXTS: &[(&str, &str)] = &[
 const UNRELATED: &[&str] = &[
     "",
     "Error response from daemon: conflict: unable to remove repository reference",
-    "exec: \"python\": executable file not found in $PATH: unknown",
+    "error getting credentials - err: exec: \"docker-credential-desktop\": executable file not found in $PATH",
     "open /etc/resolv.conf: no such file or directory",
-    "ModuleNotFoundError: No module named 'torch'",
+    "ModuleNotFoundError: No module named 'torchmetrics'",
+    "srun: error: Unable to allocate resources: Job/step already completing or completed",
     "could not select a device",
     "libfoo.so.1: cannot open shared object file: No such file or directory",
     "ld: undefined symbol: main",

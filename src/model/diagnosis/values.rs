@@ -94,6 +94,10 @@ impl Values {
         if self.get("component").is_some_and(|name| name.eq_ignore_ascii_case("cuda")) {
             self.0.insert("component", "libcudart, the CUDA runtime".to_owned());
         }
+        if let Some((major, minor)) = self.get("wheel").and_then(python_of) {
+            self.set("tag", format!("cp{major}{minor}"));
+            self.set("python", format!("{major}.{minor}"));
+        }
         if let Some(needed) = self.get("needed").map(|version| version.replace('.', "")) {
             self.set("cu", needed);
         }
@@ -147,6 +151,15 @@ fn spec_near(text: &str) -> Option<String> {
     named.or_else(|| {
         let words = lower.split(|c: char| c.is_whitespace() || "'()[],;".contains(c));
         words.filter(|word| word.contains("+cu")).find_map(spec_of)
+    })
+}
+
+/// Returns the Python that a wheel's name asks for: 3 and 11 of `torch-2.8.0-cp311-cp311-linux_x86_64.whl`.
+fn python_of(wheel: &str) -> Option<(String, String)> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    wheel.split('-').skip(2).find_map(|part| {
+        let (major, minor) = part.strip_prefix("cp")?.split_at_checked(1)?;
+        (is_number(major) && is_number(minor)).then(|| (major.to_owned(), minor.to_owned()))
     })
 }
 

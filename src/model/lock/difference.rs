@@ -94,6 +94,15 @@ impl Lock {
 /// Returns every way in which the user's additions differ.
 fn addition_differences(locked: &UserAdditions, wanted: &UserAdditions) -> Vec<Difference> {
     let mut found = Vec::new();
+    // One value: another one is a change, not two.
+    if locked.project != wanted.project {
+        let (locked, wanted) = (locked.project.clone(), wanted.project.clone());
+        found.push(Difference { what: "project".to_owned(), locked, wanted });
+    }
+    if locked.as_of != wanted.as_of {
+        let (locked, wanted) = (locked.as_of.clone(), wanted.as_of.clone());
+        found.push(Difference { what: "resolve date".to_owned(), locked, wanted });
+    }
     for ((what, had), (_, wants)) in texts(locked).into_iter().zip(texts(wanted)) {
         let one = |locked, wanted| Difference { what: what.to_owned(), locked, wanted };
         found.extend(had.difference(&wants).map(|gone| one(Some(gone.clone()), None)));
@@ -105,8 +114,8 @@ fn addition_differences(locked: &UserAdditions, wanted: &UserAdditions) -> Vec<D
 /// The additions as texts, by their name in messages.
 fn texts(added: &UserAdditions) -> Vec<(&'static str, BTreeSet<String>)> {
     let UserAdditions {
-        project,
-        as_of,
+        project: _,
+        as_of: _,
         python,
         apt,
         allow_source,
@@ -141,8 +150,6 @@ fn texts(added: &UserAdditions) -> Vec<(&'static str, BTreeSet<String>)> {
         format!("{name}: {command}")
     };
     vec![
-        ("project", project.iter().cloned().collect()),
-        ("resolve date", as_of.iter().cloned().collect()),
         ("added package", python.iter().cloned().collect()),
         ("added distribution package", apt.iter().cloned().collect()),
         ("source distribution allowed", allow_source.iter().map(allowed).collect()),
@@ -376,6 +383,21 @@ mod tests {
                 "added package: requested `rich`, not locked"
             ]
         );
+    }
+
+    #[test]
+    fn renamed_project_and_another_date_are_one_difference_each() {
+        let mut lock = sample::lock();
+        let added = |project: &str, as_of: &str| UserAdditions {
+            project: Some(project.to_owned()),
+            as_of: Some(as_of.to_owned()),
+            ..UserAdditions::default()
+        };
+        lock.added = added("q", "2026-01-01");
+        let found = lock.differences_from(&lock.stack, &added("p", "2026-02-01"));
+        let said: Vec<_> = found.iter().map(ToString::to_string).collect();
+        let dates = "resolve date: locked `2026-01-01`, requested `2026-02-01`";
+        assert_eq!(said, ["project: locked `q`, requested `p`", dates]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::conda::first_line;
 use super::dockerfile::shell_lines;
@@ -23,6 +24,47 @@ struct Compose {
 struct Service {
     image: Option<String>,
     build: Option<Build>,
+    command: Option<IgnoredAny>,
+    entrypoint: Option<IgnoredAny>,
+    environment: Option<IgnoredAny>,
+    env_file: Option<IgnoredAny>,
+    volumes: Option<IgnoredAny>,
+    ports: Option<IgnoredAny>,
+    shm_size: Option<IgnoredAny>,
+    ipc: Option<IgnoredAny>,
+    user: Option<IgnoredAny>,
+    working_dir: Option<IgnoredAny>,
+}
+
+impl Service {
+    /// The names of what says how the service is started.
+    fn settings(&self) -> Vec<&'static str> {
+        let all = [
+            ("command", &self.command),
+            ("entrypoint", &self.entrypoint),
+            ("environment", &self.environment),
+            ("env_file", &self.env_file),
+            ("volumes", &self.volumes),
+            ("ports", &self.ports),
+            ("shm_size", &self.shm_size),
+            ("ipc", &self.ipc),
+            ("user", &self.user),
+            ("working_dir", &self.working_dir),
+        ];
+        all.into_iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name).collect()
+    }
+}
+
+/// Notes the settings of a service, which are none of an image.
+fn leave_settings(reading: &mut Reading, text: &str, name: &str, settings: &[&str]) {
+    if settings.is_empty() {
+        return;
+    }
+    let head = format!("{name}:");
+    let line = text.lines().position(|line| line.trim() == head).map(|at| at + 1);
+    let origin = Origin { file: reading.file.clone(), line };
+    let why = "say how the image is started: they stay in this file; `[variables]` and `[shell]` of envforge.toml have some of them";
+    reading.leave(origin, &format!("service {name}: {}", settings.join(", ")), why);
 }
 
 /// A Dockerfile, by its folder alone or with its name.
@@ -109,6 +151,8 @@ pub fn from_compose(
         }
     };
     for (name, service) in compose.services {
+        let settings = service.settings();
+        let before = reading.left.len();
         match (service.image, service.build) {
             (Some(written), None) => {
                 let origin = Origin::holding(file, text, &written);
@@ -128,6 +172,10 @@ pub fn from_compose(
                 }
             }
             (None, None) => reading.leave(Origin::holding(file, text, &name), &name, "names no image"),
+        }
+        // What was left out says already that the service is none of the project.
+        if reading.left.len() == before {
+            leave_settings(&mut reading, text, &name, &settings);
         }
     }
     // An image without any name may be that of another service.

@@ -20,6 +20,7 @@ use super::reading::{
 use super::requirement_line::normalized;
 use super::requirements::both;
 use crate::model::compat::Matrix;
+use crate::model::compat::coupled::WheelPlace;
 use crate::model::compat::tables::{Product, Variant};
 use crate::model::local_version::{LocalVersion, exact};
 use crate::model::marker::{holds, pythons};
@@ -32,6 +33,12 @@ const TRIED: usize = 120;
 
 /// What a package means for the framework that it needs and that no file names.
 const NEWEST: &str = "the newest for the target is taken";
+
+/// Packages that every image has, whatever a line says of them.
+const IN_EVERY_IMAGE: [&str; 3] = ["pip", "setuptools", "wheel"];
+
+/// What a line asks for that no image of envforge has.
+const WITHOUT_CUDA: &str = "a build without CUDA";
 
 /// Why a line that names the CUDA is kept; the CUDA follows.
 const CUDA_OF_THE_IMAGE: &str = "the CUDA of the image: ";
@@ -60,8 +67,14 @@ pub fn decide(mut readings: Vec<Reading>, question: &Question<'_>) -> Result<Mig
     readings.sort_by_key(|reading| reading.kind);
     let files: Vec<_> =
         readings.iter().filter(|one| one.says_something()).map(|one| one.file.clone()).collect();
-    let mut decision =
-        Decision { question, rows: Vec::new(), files: files.clone(), changed: false, seen: BTreeSet::new() };
+    let mut decision = Decision {
+        question,
+        rows: Vec::new(),
+        files: files.clone(),
+        changed: false,
+        seen: BTreeSet::new(),
+        contradicting: Vec::new(),
+    };
     for (change, note) in take_out(&mut readings, question.matrix, question.machine) {
         decision.changed = true;
         decision.note(change, &note);
@@ -159,6 +172,14 @@ struct Decision<'a> {
     changed: bool,
     /// The rows so far: a line that two files name is one row.
     seen: BTreeSet<Row>,
+    /// Requirements of equally believed files that contradict the first of their package: the first, and the other.
+    contradicting: Vec<(Asked, Asked)>,
+}
+
+/// A spec and its stack on the target.
+struct Resolved {
+    spec: String,
+    stack: Stack,
 }
 
 /// The framework that the files ask for.
@@ -185,7 +206,11 @@ impl<'a> Decision<'a> {
     fn decide(mut self, readings: &[Reading]) -> Result<Migration, Refusal> {
         let allowed = self.pythons(readings);
         let first = allowed.first().copied().unwrap_or(PythonVersion { major: 3, minor: 11 });
-        let packages = self.merged(readings, first);
+        let mut packages = self.merged(readings, first);
+        if !self.contradicting.is_empty() {
+            self.rest(readings, &packages);
+            return Err(self.refused_contradiction());
+        }
         let Some(framework) = self.typed().or_else(|| self.framework(&packages, readings)) else {
             self.rest(readings, &packages);
             if let Some((unknown, product)) = self.unknown_release(readings, None) {
@@ -194,12 +219,19 @@ impl<'a> Decision<'a> {
             let other = self.rows.iter().find_map(|row| other_framework(&row.text));
             return Err(Refusal::NoFramework { files: self.files, other, rows: self.rows });
         };
+        let framework = self.with_cuda(framework, &mut packages);
         let framework = self.with_torch_of_extensions(framework, &packages);
         if let Some((unknown, product)) = self.unknown_release(readings, Some(&framework)) {
             self.rest(readings, &packages);
             return Err(self.refused_for(unknown, product));
         }
-        let devel = readings.iter().find_map(|reading| reading.devel.as_ref());
+        if let Some((requirement, origin)) = self.without_release(&framework) {
+            self.rest(readings, &packages);
+            let (origin, files, rows) = (Box::new(origin), self.files, self.rows);
+            return Err(Refusal::NoRelease { requirement, origin, files, rows });
+        }
+        let devel = readings.iter().find_map(|reading| reading.devel.clone());
+        let devel = devel.or_else(|| self.compiler_of_catalogue(readings, &packages));
         let named = readings.iter().any(|reading| !reading.python.is_empty());
         let specs = if let Some(typed) = self.question.spec {
             vec![typed.to_owned()]
@@ -214,16 +246,88 @@ impl<'a> Decision<'a> {
             .filter(is_compared)
             .map(|one| self.compared(one))
             .collect();
-        let Some((spec, stack)) = self.chosen(&specs, &compared) else {
+        let Some((spec, stack, newer)) = self.chosen(&specs, &compared) else {
             let spec = specs.first().cloned().unwrap_or_else(|| framework.product.name.clone());
             self.rest(readings, &packages);
             return Err(Refusal::Impossible { spec, files: self.files, rows: self.rows });
         };
-        let stack = match devel {
+        if let Some((written, origin)) = self.other_than_typed(&packages, &framework, &stack) {
+            self.rest(readings, &packages);
+            let (origin, files, rows) = (Box::new(origin), self.files, self.rows);
+            return Err(Refusal::OtherThanTyped { spec, written, origin, files, rows });
+        }
+        if let Some(newer) = newer {
+            self.tell_what_fits(&newer, &packages, &stack);
+        }
+        let stack = match &devel {
             Some(note) if self.question.spec.is_none() => self.with_compiler((&spec, &specs), stack, note),
             _ => stack,
         };
         Ok(self.project(readings, packages, &framework, &stack))
+    }
+
+    /// The refusal for lines that contradict each other: those of the first package that has such.
+    fn refused_contradiction(self) -> Refusal {
+        let Self { contradicting, files, rows, .. } = self;
+        let mut lines: Vec<(String, Origin)> = Vec::new();
+        for (first, other) in &contradicting {
+            let is_of_first = contradicting.first().is_some_and(|(one, _)| one.name == first.name);
+            for asked in [first, other].into_iter().filter(|_| is_of_first) {
+                let line = (asked.written.clone(), asked.origin.clone());
+                if !lines.contains(&line) {
+                    lines.push(line);
+                }
+            }
+        }
+        Refusal::Contradiction { lines, files, rows }
+    }
+
+    /// The framework with CUDA, where a line asks for a build without: `torch==2.8.0` for `torch==2.8.0+cpu`.
+    fn with_cuda(&mut self, framework: Framework<'a>, packages: &mut [(Asked, Kind)]) -> Framework<'a> {
+        let own = packages.iter_mut().map(|(asked, _)| asked);
+        for asked in own.filter(|asked| asked.name == framework.package && is_without_cuda(asked)) {
+            asked.local = None;
+            self.changed = true;
+            let why = format!("{WITHOUT_CUDA}: {} with CUDA instead", asked.requirement());
+            self.row(Change::Changed, &asked.origin, &asked.written, &why);
+        }
+        let asked = framework.asked.map(|mut asked| {
+            asked.local = asked.local.take().filter(|local| !is_local_without_cuda(local));
+            asked
+        });
+        Framework { asked, ..framework }
+    }
+
+    /// The requirement of the framework that no release satisfies although one begins as it says; `None`: one does, or the refusal of
+    /// the spec names the releases that exist.
+    fn without_release(&self, framework: &Framework<'a>) -> Option<(String, Origin)> {
+        let asked = framework.asked.as_ref().filter(|_| self.question.spec.is_none())?;
+        let is_empty = if let Some(release) = exact(&asked.versions) {
+            !asked.versions.contains(&release)
+        } else {
+            let mut any = self.known_versions(framework, &VersionSpecifiers::empty()).flatten();
+            self.known_versions(framework, &asked.versions).next().is_none()
+                && any.any(|known| least(&asked.versions).is_some_and(|least| begins(&known, &least)))
+        };
+        is_empty.then(|| (asked.requirement(), asked.origin.clone()))
+    }
+
+    /// The line that asks for another release or CUDA of the framework than the spec that was typed.
+    fn other_than_typed(
+        &self,
+        packages: &[(Asked, Kind)],
+        framework: &Framework<'a>,
+        stack: &Stack,
+    ) -> Option<(String, Origin)> {
+        self.question.spec?;
+        let (asked, _) = packages.iter().find(|(asked, _)| asked.name == framework.package)?;
+        let own = Version::from_str(&stack.version.public().to_string()).ok()?;
+        let is_of_another = |local: &String| LocalVersion::read(local).mismatch(stack.cuda, None).is_some();
+        // `2.15.0.post1` is the build that `2.15.0` means where it has no other.
+        let is_it =
+            asked.versions.contains(&own) || (own.is_post() && asked.versions.contains(&own.only_release()));
+        let differs = !is_it || asked.local.as_ref().is_some_and(is_of_another);
+        differs.then(|| (asked.written.clone(), asked.origin.clone()))
     }
 
     /// What hides the release of the framework behind a variable without a value, where no other line says it: an image or a
@@ -268,17 +372,37 @@ impl<'a> Decision<'a> {
         Refusal::UnknownRelease { written, origin, product: product.name.clone(), files: self.files, rows }
     }
 
-    /// The first spec that resolves and that all packages fit; else the first that resolves, whose comparison says why not.
-    fn chosen(&self, specs: &[String], compared: &[String]) -> Option<(String, Stack)> {
+    /// The first spec that resolves and that all packages fit, and the first that only resolves; else that one, whose comparison says
+    /// why not.
+    fn chosen(&self, specs: &[String], compared: &[String]) -> Option<(String, Stack, Option<Resolved>)> {
         let mut first = None;
         for spec in specs.iter().take(TRIED) {
             let Some(stack) = (self.question.resolve)(spec) else { continue };
             if (self.question.fits)(spec, &stack, compared) {
-                return Some((spec.clone(), stack));
+                return Some((spec.clone(), stack, first));
             }
-            first.get_or_insert((spec.clone(), stack));
+            first.get_or_insert(Resolved { spec: spec.clone(), stack });
         }
-        first
+        first.map(|Resolved { spec, stack }| (spec, stack, None))
+    }
+
+    /// Says which packages keep a newer stack from being taken.
+    fn tell_what_fits(&mut self, newer: &Resolved, packages: &[(Asked, Kind)], stack: &Stack) {
+        if (&newer.stack.version, newer.stack.cuda) == (&stack.version, stack.cuda) {
+            return;
+        }
+        let name = newer.stack.name.as_str();
+        let name = name.rsplit_once("-py").map_or(name, |(begin, _)| begin);
+        for (asked, _) in packages {
+            let one = [self.compared(asked)];
+            if !is_without_cuda(asked) && !(self.question.fits)(&newer.spec, &newer.stack, &one) {
+                let why = format!(
+                    "does not fit {name}: {} {} is taken, which it fits",
+                    stack.package, stack.version
+                );
+                self.row(Change::Changed, &asked.origin, &asked.written, &why);
+            }
+        }
     }
 
     /// What was read and has no fate, since there is no project.
@@ -294,6 +418,26 @@ impl<'a> Decision<'a> {
                 self.row(Change::Kept, origin, name, "a package of the distribution");
             }
         }
+    }
+
+    /// The compiler of an image of NVIDIA's catalogue, which all have, where a package has no wheel and is compiled.
+    fn compiler_of_catalogue(&self, readings: &[Reading], packages: &[(Asked, Kind)]) -> Option<Note> {
+        let mut notes = readings.iter().flat_map(|reading| reading.changed.iter().chain(&reading.left));
+        let image = notes.find(|note| note.written.starts_with("nvcr.io/nvidia/"))?;
+        let (asked, _) = packages.iter().find(|(asked, _)| self.is_compiled(&asked.name))?;
+        let why = format!("{} compiles: the flavour `devel` has a compiler, as this image has", asked.name);
+        Some(Note { why, ..image.clone() })
+    }
+
+    /// Whether a package is known to need a compiler, and has no wheel of any release.
+    fn is_compiled(&self, name: &str) -> bool {
+        let matrix = self.question.matrix;
+        let mut releases = matrix.coupled_releases.iter().filter(|row| row.package == name).peekable();
+        let mut rows = matrix.coupled_packages.iter().filter(|row| row.package == name);
+        let needs_nvcc = |needs: &String| needs.contains("nvcc");
+        rows.any(|row| row.build.as_ref().is_some_and(needs_nvcc) && row.trap.is_none())
+            && releases.peek().is_some()
+            && releases.all(|row| row.place == WheelPlace::Sdist)
     }
 
     /// The stack with a compiler, where one of its CUDA is to be had.
@@ -493,7 +637,10 @@ impl<'a> Decision<'a> {
             self.changed = true;
             own.extras = union_of_extras(&own.extras, &asked.extras);
         }
-        if *own_kind == kind && own.versions != asked.versions {
+        let is_in_project = kind != Kind::Lock && !IN_EVERY_IMAGE.contains(&asked.name.as_str());
+        if *own_kind == kind && is_in_project && contradict(&own.versions, &asked.versions) {
+            self.contradicting.push((own.clone(), asked.clone()));
+        } else if *own_kind == kind && own.versions != asked.versions {
             own.versions = both(&own.versions, &asked.versions);
         } else if own.versions != asked.versions && !asked.versions.is_empty() {
             self.changed = true;
@@ -763,8 +910,7 @@ impl<'a> Decision<'a> {
         let found: Vec<_> = self.known_versions(framework, &asked.versions).collect();
         if found.is_empty() {
             // The refusal names the least that was asked for.
-            let bound = asked.versions.iter().next().map(|one| one.version().only_release().to_string());
-            return vec![bound];
+            return vec![least(&asked.versions)];
         }
         found
     }
@@ -828,7 +974,13 @@ impl<'a> Decision<'a> {
                 if !project.apt.contains(name) {
                     project.apt.push(name.clone());
                 }
-                self.row(Change::Kept, origin, name, "a package of the distribution");
+                let is_it = |note: &Note| {
+                    note.origin == *origin && note.written.split(['=', '/']).next() == Some(name.as_str())
+                };
+                // That its version was left out is in a row of its own.
+                if !reading.changed.iter().any(is_it) {
+                    self.row(Change::Kept, origin, name, "a package of the distribution");
+                }
             }
             if copied && reading.hashes > 0 {
                 let lines = if reading.hashes == 1 { "line" } else { "lines" };
@@ -942,6 +1094,12 @@ impl<'a> Decision<'a> {
                 let why = "an extra for other accelerators: the image is for NVIDIA GPUs";
                 self.row(Change::NotTakenOver, origin, &asked.extras, why);
             }
+            let own = Version::from_str(&stack.version.to_string()).ok();
+            if own.is_some_and(|own| !asked.versions.contains(&own)) {
+                let (spec, requirement) = (&project.spec, asked.requirement());
+                let why = format!("the framework {spec}: the matrix has no build of {requirement} itself");
+                return self.row(Change::Changed, origin, written, &why);
+            }
             return self.row(Change::Kept, origin, written, &format!("the framework {}", project.spec));
         }
         let pinned = asked.name.starts_with("nvidia-")
@@ -955,6 +1113,10 @@ impl<'a> Decision<'a> {
             && let Some(named) = patch_named(written).filter(|named| named != own)
         {
             let why = format!("{own}: wheels for {} {} have no {named}", stack.package, stack.version);
+            return self.row(Change::Changed, origin, written, &why);
+        }
+        if let Some(own) = stack.companions.get(&asked.name).filter(|_| is_without_cuda(asked)) {
+            let why = format!("{WITHOUT_CUDA}: {own} of the stack instead");
             return self.row(Change::Changed, origin, written, &why);
         }
         if stack.companions.contains_key(&asked.name)
@@ -976,7 +1138,7 @@ impl<'a> Decision<'a> {
                 return;
             }
         }
-        if ["pip", "setuptools", "wheel"].contains(&asked.name.as_str()) {
+        if IN_EVERY_IMAGE.contains(&asked.name.as_str()) {
             return self.row(Change::Kept, origin, written, "part of every image");
         }
         if is_without_cuda(asked) {
@@ -1066,9 +1228,24 @@ fn patch_named(written: &str) -> Option<&str> {
     (is_release && named.split('.').count() == 3).then_some(named)
 }
 
+/// The release that the first condition of several names.
+fn least(versions: &VersionSpecifiers) -> Option<String> {
+    versions.iter().next().map(|one| one.version().only_release().to_string())
+}
+
+/// Whether a release is one that a spec with this version means.
+fn begins(release: &str, version: &str) -> bool {
+    let parsed = (release.parse::<FrameworkVersion>(), version.parse::<FrameworkVersion>());
+    matches!(parsed, (Ok(release), Ok(version)) if release.is_meant_by(&version))
+}
+
 /// Whether a package is asked for as a build without CUDA: `torch==2.3.1+cpu`.
 fn is_without_cuda(asked: &Asked) -> bool {
-    asked.local.as_deref().is_some_and(|local| LocalVersion::read(local).other_accelerator.is_some())
+    asked.local.as_deref().is_some_and(is_local_without_cuda)
+}
+
+fn is_local_without_cuda(local: &str) -> bool {
+    LocalVersion::read(local).other_accelerator.is_some()
 }
 
 /// Whether the local part of a version names another CUDA or torch than the stack's.

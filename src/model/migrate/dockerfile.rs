@@ -524,6 +524,10 @@ impl Reader<'_> {
             } else if is_computed(word) {
                 self.reading.leave(origin.clone(), word, COMPUTED);
             } else if is_apt_name(name) {
+                if name.len() < word.len() {
+                    let why = format!("{name}, in the version that the distribution of the base has");
+                    self.reading.change(origin.clone(), word, why);
+                }
                 self.reading.apt.push((origin.clone(), name.to_owned()));
             } else {
                 self.reading.leave(origin.clone(), word, "not the name of a package");
@@ -600,6 +604,8 @@ mod tests {
         assert_eq!(reading.packages[0].origin.line, Some(7));
         let apt: Vec<_> = reading.apt.iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!(apt, ["ffmpeg", "libgl1"]);
+        let changed: Vec<_> = reading.changed.iter().map(|note| note.written.as_str()).collect();
+        assert_eq!(changed, ["libgl1=1.2"]);
         let cuda: Vec<_> = reading.cuda.iter().map(|fact| fact.cuda.to_string()).collect();
         assert_eq!(cuda, ["cu130", "cu121"]);
         assert_eq!(reading.includes[0].1, "requirements.txt");

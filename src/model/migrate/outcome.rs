@@ -102,6 +102,39 @@ pub enum Refusal {
         /// What became of their lines.
         rows: Vec<Row>,
     },
+    /// Lines that no release can meet together.
+    Contradiction {
+        /// The requirements as they are written, in the order of the files.
+        lines: Vec<(String, Origin)>,
+        /// The files.
+        files: Vec<String>,
+        /// What became of their lines.
+        rows: Vec<Row>,
+    },
+    /// No release of the framework satisfies what is asked for.
+    NoRelease {
+        /// The requirement: `torch<1.9,>=2.0`.
+        requirement: String,
+        /// Where it is written.
+        origin: Box<Origin>,
+        /// The files.
+        files: Vec<String>,
+        /// What became of their lines.
+        rows: Vec<Row>,
+    },
+    /// The spec that a person typed is another release of the framework than a line asks for.
+    OtherThanTyped {
+        /// The spec.
+        spec: String,
+        /// The requirement as it is written.
+        written: String,
+        /// Where it is written.
+        origin: Box<Origin>,
+        /// The files.
+        files: Vec<String>,
+        /// What became of their lines.
+        rows: Vec<Row>,
+    },
     /// What is asked for does not resolve: the spec says what was meant.
     Impossible {
         /// The spec.

@@ -8,6 +8,7 @@ use pep508_rs::{MarkerTree, Requirement, VersionOrUrl};
 
 use super::place::Origin;
 use super::reading::Asked;
+use super::variables::variable_in;
 use crate::model::local_version::without_local;
 
 /// A requirement, or what it is instead.
@@ -46,7 +47,10 @@ pub(super) fn line(written: &str, origin: &Origin) -> Line {
     let parsed = match Requirement::from_str(&plain) {
         Ok(parsed) => parsed,
         Err(error) => {
-            return Line::Not(format!("not a requirement: {}", first_line(&error.message.to_string())));
+            return Line::Not(match variable_in(text) {
+                Some(name) => format!("the variable {name} has no value"),
+                None => format!("not a requirement: {}", first_line(&error.message.to_string())),
+            });
         }
     };
     let parsed: Requirement = parsed;
@@ -248,6 +252,8 @@ mod tests {
             ("submodules/rasterizer", "a folder or file"),
             ("https://h/x.tar.gz", "an address"),
             ("what is this", "not a requirement"),
+            ("torch==${TORCH}", "the variable TORCH has no value"),
+            ("torch==$TORCH-rc", "the variable TORCH has no value"),
         ] {
             let Line::Not(why) = read(text) else { panic!("{text}: {:?}", read(text)) };
             assert!(why.starts_with(says), "{text}: {why}");

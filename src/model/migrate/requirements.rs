@@ -269,10 +269,14 @@ fn option_with_value(reading: &mut Reading, option: &str, value: &str, origin: &
             "the project's own code: it is mounted by `envforge shell`, never part of the image"
         }
         "--hash" => return,
-        "--prefer-binary"
-        | "--only-binary"
-        | "--require-hashes"
-        | "--no-cache-dir"
+        "--prefer-binary" | "--only-binary" | "--require-hashes" => {
+            return reading.keep(
+                origin.clone(),
+                &written,
+                "wheels are taken first, and every one is pinned by hash",
+            );
+        }
+        "--no-cache-dir"
         | "--upgrade"
         | "-U"
         | "--user"
@@ -297,7 +301,7 @@ fn option_with_value(reading: &mut Reading, option: &str, value: &str, origin: &
             return reading.keep(
                 origin.clone(),
                 &written,
-                "wheels are taken first, and every one is pinned by hash",
+                "about pip's own run; envforge installs what is locked, without pip's cache",
             );
         }
         "--pre" => "pre-releases are taken only where a requirement names one",

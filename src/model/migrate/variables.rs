@@ -34,6 +34,16 @@ pub(super) fn filled(text: &str, known: &BTreeMap<String, String>) -> String {
     out
 }
 
+/// The name of the first variable in a text: `TORCH` of `torch==${TORCH}`.
+pub(super) fn variable_in(text: &str) -> Option<&str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut names = text.split('$').skip(1).map(|rest| {
+        let rest = rest.strip_prefix('{').unwrap_or(rest);
+        &rest[..rest.find(|c: char| !is_part(c)).unwrap_or(rest.len())]
+    });
+    names.find(|name| !name.is_empty())
+}
+
 /// The parts of `NAME:-default` and `NAME-default`. Other operators (`NAME//./-`) have no default.
 fn name_and_default(inside: &str) -> (&str, Option<&str>) {
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

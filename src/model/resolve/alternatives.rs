@@ -6,6 +6,7 @@
 use super::candidate::{ResolveRequest, cuda_of};
 use super::choose::solve;
 use super::distance::{self, DistanceMetric};
+use super::options::ResolveOptions;
 use super::refusal::Alternative;
 use super::rules::nearest_products;
 use crate::model::compat::tables::{Product, Variant};
@@ -32,7 +33,7 @@ fn nearest_names(question: &ResolveRequest<'_>) -> Vec<Alternative> {
     });
     renamed
         .filter(|(spec, _)| resolves(question, spec))
-        .map(|(spec, far)| alternative(spec, far))
+        .map(|(spec, far)| alternative(question, spec, far))
         .take(MOST)
         .collect()
 }
@@ -66,7 +67,7 @@ fn nearest_variants(question: &ResolveRequest<'_>, product: &Product) -> Vec<Alt
         }
         let another = chosen.iter().any(|(taken, _)| taken.is_redundant_with(&offer, question.spec));
         if !another && resolves(question, &offer.spec) {
-            let alternative = alternative(offer.spec.clone(), offer.distance);
+            let alternative = alternative(question, offer.spec.clone(), offer.distance);
             chosen.push((offer, alternative));
         }
     }
@@ -115,6 +116,12 @@ fn resolves(question: &ResolveRequest<'_>, spec: &Spec) -> bool {
     solve(&ResolveRequest { spec, ..*question }).is_ok()
 }
 
-fn alternative(spec: Spec, distance: u32) -> Alternative {
-    Alternative { command: format!("envforge build {spec}"), spec, distance }
+fn alternative(question: &ResolveRequest<'_>, spec: Spec, distance: u32) -> Alternative {
+    Alternative { command: build_command(&spec, question.options), spec, distance }
+}
+
+/// The command that builds a spec on the base that was asked for, on which it was resolved.
+pub(super) fn build_command(spec: &Spec, options: &ResolveOptions) -> String {
+    let base = options.base.as_ref().map(|base| format!(" --base {base}")).unwrap_or_default();
+    format!("envforge build {spec}{base}")
 }

@@ -5,9 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 
+use pep440_rs::VersionSpecifiers;
 use pep508_rs::{Requirement, VersionOrUrl};
 use serde::Serialize;
 
+use super::alternatives::build_command;
 use super::as_of::matrix_as_of;
 use super::candidate::{ResolveRequest, cuda_of};
 use super::choose::{is_selectable, solve};
@@ -21,14 +23,14 @@ use super::rule::Rule;
 use crate::model::compat::Matrix;
 use crate::model::compat::coupled::{AbiClass, CoupledPackage, CoupledRelease, WheelPlace};
 use crate::model::compat::tables::{Channel, Status, Variant};
-use crate::model::local_version::without_local;
+use crate::model::local_version::{cuda_major, exact, without_local};
 use crate::model::marker::holds;
 use crate::model::spec::Spec;
 use crate::model::stack::Stack;
 use crate::model::versions::FrameworkVersion;
 
 /// The number of stacks that are tried for a nearest one.
-const TRIED: usize = 60;
+const TRIED: usize = 120;
 
 /// Where the wheel of a companion comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -49,7 +51,7 @@ pub enum CompanionSource {
 pub struct CompanionChoice {
     /// The package.
     pub package: String,
-    /// The release; `None`: the newest that the index has.
+    /// The release, one that is not checked only if the request names it; `None`: the newest that the index has.
     pub version: Option<String>,
     /// The source of its wheel.
     pub from: CompanionSource,
@@ -108,7 +110,7 @@ pub fn companions(
     if let Some((spec, distance)) = nearest_stack(request, stack, now, None) {
         let with = request.requirements.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(" --with ");
         alternatives.push(Alternative {
-            command: format!("envforge build {spec} --with {with}"),
+            command: format!("{} --with {with}", build_command(&spec, request.options)),
             spec,
             distance,
         });
@@ -177,7 +179,8 @@ impl<'a> Judge<'a> {
             if !holds(&parsed.marker, stack.machine, stack.python) {
                 return Judged::Nothing;
             }
-            if let Some(violation) = self.foreign.violation(typed, parsed) {
+            let library = || library_of_another(typed, parsed.name.as_ref(), stack, matrix);
+            if let Some(violation) = self.foreign.violation(typed, parsed).or_else(library) {
                 return Judged::No(Box::new(violation));
             }
         }
@@ -193,17 +196,43 @@ impl<'a> Judge<'a> {
         if let Some(violation) = other.or_else(|| pin_violation(&name, &versions, stack, matrix)) {
             return Judged::No(Box::new(violation));
         }
-        let Some(wish) = Wish::of(&text, matrix) else { return Judged::Nothing };
+        let Some(mut wish) = Wish::of(&text, matrix) else { return Judged::Nothing };
+        let required = self.foreign.required(&name);
+        if let Some(required) = required {
+            wish.narrow(required);
+        }
         if let Some(violation) = wish.later(self.now) {
             return Judged::No(Box::new(violation));
         }
         match wish.choose(surroundings, stack) {
-            Choice::Fits(choice) => Judged::Fits(choice),
+            Choice::Fits(mut choice) => {
+                if let Some(required) = required {
+                    let label = format!("{} {}", stack.package, stack.version);
+                    choice.because = format!("{}; {label} requires {name}{required}", choice.because);
+                }
+                Judged::Fits(choice)
+            }
             Choice::Build(choice) => Judged::Build(choice),
             Choice::None(_) if self.request.allow_source.contains(&wish.package.package) => Judged::Nothing,
             Choice::None(violation) => Judged::No(Box::new(violation)),
         }
     }
+}
+
+/// Returns the violation of a library of NVIDIA's whose name has another CUDA than the stack's: both lie in one folder of Python.
+fn library_of_another(typed: &str, name: &str, stack: &Stack, matrix: &Matrix) -> Option<RuleViolation> {
+    let (major, own) = (library_major(name)?, stack.cuda.major);
+    if major == own {
+        return None;
+    }
+    let text = format!("{typed} is for CUDA {major}, the stack has CUDA {own}");
+    let source = format!("name of the package; matrix {}", matrix.edition);
+    Some(RuleViolation::new(Rule::CompanionMismatch, text, &source))
+}
+
+/// The CUDA major in the name of a library of NVIDIA's: 12 of `nvidia-cudnn-cu12`.
+fn library_major(name: &str) -> Option<u8> {
+    cuda_major(name.strip_prefix("nvidia-")?.rsplit('-').next()?)
 }
 
 /// Returns name and versions of a requirement; `None` for one on an address.
@@ -260,6 +289,12 @@ impl<'a> Wish<'a> {
         Some(Self { package, versions, rows: rows(&name, matrix) })
     }
 
+    /// Leaves out the releases that the framework of the stack does not accept.
+    fn narrow(&mut self, required: &str) {
+        let comma = if self.versions.is_empty() { "" } else { "," };
+        self.versions = format!("{required}{comma}{}", self.versions);
+    }
+
     /// Returns the releases that the request covers, newest first, wheels before sources.
     fn releases(&self) -> Vec<(&'a FrameworkVersion, &'a CoupledRelease)> {
         let each = |row: &&'a CoupledRelease| {
@@ -279,14 +314,25 @@ impl<'a> Wish<'a> {
         all.find(|(_, row)| around.mismatches(row).is_empty() && (exact || is_established(row)))
     }
 
+    /// The version that the request names, whether or not the matrix has it.
+    fn named_version(&self) -> Option<String> {
+        exact(&VersionSpecifiers::from_str(&self.versions).ok()?).map(|version| version.to_string())
+    }
+
     /// Returns the choice of a package of which the matrix knows the name, but no requested release: the index decides.
     fn on_the_index(&self) -> CompanionChoice {
+        let version = self.named_version();
+        let unknown = if version.is_some() {
+            "this release is not in the matrix: not checked"
+        } else {
+            "releases not in the matrix"
+        };
         CompanionChoice {
             package: self.package.package.clone(),
-            version: None,
+            version,
             from: CompanionSource::PackageIndex,
             wheel: None,
-            because: format!("releases not in the matrix; published: {}", self.package.published),
+            because: format!("{unknown}; published: {}", self.package.published),
             nearest: None,
             warning: self.warning(),
             source: self.package.source.clone(),
@@ -348,7 +394,13 @@ impl<'a> Wish<'a> {
             let because = format!(
                 "not checked: the matrix names only some of its wheels; {page} has those for this stack, if there are any"
             );
-            return Choice::Fits(choice(None, CompanionSource::ProjectPage, because, &self.package.source));
+            let version = self.named_version();
+            return Choice::Fits(choice(
+                version,
+                CompanionSource::ProjectPage,
+                because,
+                &self.package.source,
+            ));
         }
         if all.is_empty() {
             return Choice::Fits(Box::new(self.on_the_index()));
@@ -391,7 +443,7 @@ impl<'a> Wish<'a> {
         if !is_established(row) {
             reasons.push("names no torch, and its symbols were not compared".to_owned());
         }
-        Some(format!("{} {version} {}", self.package.package, reasons.join(" and ")))
+        Some(format!("{} {version} {}", self.package.package, reasons.join("; it ")))
     }
 
     fn violation(&self, around: &Surroundings) -> RuleViolation {
@@ -455,9 +507,11 @@ fn nearest_stack(
         .filter(|row| is_selectable(row) && row.arch.is_some())
         .map(|row| (scale.between(row), row))
         .collect();
-    // The nearest release, and of it a listed variant before an experimental one.
+    // The nearest release, and of it a listed variant before an experimental one. An older one counts double: what a package lacks in a
+    // release, a later one often has.
     let key = |(distance, row): &(u32, &Variant)| {
-        (scale.version(&row.version), row.status == Status::Experimental, *distance)
+        let weight = if row.version < stack.version { 2 } else { 1 };
+        (scale.version(&row.version).saturating_mul(weight), row.status == Status::Experimental, *distance)
     };
     rows.sort_by(|a, b| {
         key(a).cmp(&key(b)).then_with(|| (&b.1.version, b.1.cuda).cmp(&(&a.1.version, a.1.cuda)))

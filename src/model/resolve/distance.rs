@@ -40,7 +40,9 @@ impl<'a> DistanceMetric<'a> {
     pub(super) fn new(question: &ResolveRequest<'a>, product: &Product) -> Self {
         let all = all_versions(question, product);
         let asked = question.spec.version.as_ref();
-        let covered = asked.and_then(|asked| all.iter().copied().find(|version| version.is_meant_by(asked)));
+        let named = |asked: &FrameworkVersion| all.iter().copied().find(|version| version.is_named_by(asked));
+        let meant = |asked: &FrameworkVersion| all.iter().copied().find(|version| version.is_meant_by(asked));
+        let covered = asked.and_then(|asked| named(asked).or_else(|| meant(asked)));
         let mut lines: Vec<_> = all.iter().map(|version| line(version)).collect();
         lines.dedup();
         let rows = question.matrix.variants.iter().filter(|row| row.framework == product.framework);

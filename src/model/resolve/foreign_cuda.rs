@@ -47,6 +47,11 @@ impl<'a> ForeignRules<'a> {
         Self { stack, edition: &matrix.edition, matrix, required: Required::of(stack, matrix), rows }
     }
 
+    /// Returns the versions of a package that the framework of the stack requires; `None`: nothing is known of it.
+    pub(super) fn required(&self, package: &str) -> Option<&'a str> {
+        self.required.versions_of(package)
+    }
+
     /// Returns why a requirement cannot be met next to the stack; `None`: nothing speaks against it. `typed`: as the user wrote it.
     pub(super) fn violation(&self, typed: &str, parsed: &Requirement) -> Option<RuleViolation> {
         let stack = self.stack;
@@ -118,9 +123,12 @@ impl<'a> ForeignRules<'a> {
             .copied()
             .filter(|row| versions.is_empty() || satisfies(&row.version, &versions.to_string()))
             .collect();
-        // Of a release that is not named the matrix may not know the newest.
-        if exact(&versions).is_some()
-            && let Some(text) = self.other_pin(&asked)
+        let newest = rows.iter().map(|row| &row.version).max();
+        // Of a release that is not named the matrix may not know the newest, unless the request ends below one it knows.
+        let is_past = |newest: &FrameworkVersion| !satisfies(newest, &versions.to_string());
+        let is_named = exact(&versions).is_some();
+        if (is_named || (ends(&versions) && newest.is_some_and(is_past)))
+            && let Some(text) = self.other_pin(&asked, is_named)
         {
             return no(format!("{typed} requires {text}"), &asked[0].source);
         }
@@ -158,8 +166,9 @@ impl<'a> ForeignRules<'a> {
 }
 
 impl ForeignRules<'_> {
-    /// What all rows of a framework pin of the stack's own package, if the stack has none of these releases: the torch of a vLLM.
-    fn other_pin(&self, asked: &[&Variant]) -> Option<String> {
+    /// What all rows of a framework pin of the stack's own package, if the stack has none of these releases: the torch of a vLLM. Of a
+    /// range, releases between the rows may pin what is between theirs.
+    fn other_pin(&self, asked: &[&Variant], is_named: bool) -> Option<String> {
         let stack = self.stack;
         let own = Version::from_str(&stack.version.to_string()).ok()?;
         let pins: BTreeSet<Version> = asked
@@ -167,7 +176,9 @@ impl ForeignRules<'_> {
             .map(|row| row.companions.get(&stack.package).and_then(|pin| Version::from_str(pin).ok()))
             .collect::<Option<_>>()?;
         let releases: BTreeSet<Version> = pins.into_iter().map(Version::without_local).collect();
-        if releases.is_empty() || releases.contains(&own.without_local()) {
+        let own = own.without_local();
+        let is_between = *releases.first()? <= own && own <= *releases.last()?;
+        if releases.contains(&own) || (!is_named && is_between) {
             return None;
         }
         let list: Vec<_> = releases.iter().map(ToString::to_string).collect();
@@ -177,6 +188,11 @@ impl ForeignRules<'_> {
         };
         Some(format!("{} {list}, the stack has {}", stack.package, stack.version))
     }
+}
+
+/// Whether a condition has an upper end.
+fn ends(versions: &VersionSpecifiers) -> bool {
+    !versions.is_empty() && Version::from_str("999999").is_ok_and(|late| !versions.contains(&late))
 }
 
 /// Returns what is known by name and row against locked releases (`cupy-cuda11x==13.6.0`) beside a stack, with the place of each.
@@ -242,6 +258,9 @@ mod tests {
             ("tensorflow-cuda:2.12", "numpy==1.26.4", "requires numpy>=1.22,<=1.24.3"),
             ("cupy-cuda:12.3", "numpy==2.3", "requires numpy>=1.20,<1.29"),
             ("cudf-cuda:25.6", "numpy==2.3.1", "requires numpy<2.3 (numba below 0.62, which it takes)"),
+            ("pytorch-cuda:2.8.0-cu128", "vllm<0.5", "vllm<0.5 requires torch 2."),
+            ("numba-cuda:0.30.4", "numpy==2.5.0", "works with numpy<2.5 (calls np.row_stack"),
+            ("vllm-cuda:0.10.2", "xformers==0.0.32.post2", "vllm 0.10.2 requires xformers==0.0.32.post1"),
             ("pytorch-cuda:2.5.1-cu124", "vllm==0.8.5", "requires torch 2.6.0, the stack has 2.5.1"),
             (
                 "tensorflow-cuda:2.20",
@@ -265,6 +284,8 @@ mod tests {
             "torch>=2",
             "numpy==2.1.0",
             "vllm==0.10.0",
+            "vllm>=0.12",
+            "vllm<0.11",
             "onnxruntime-gpu",
             "nvidia-cublas-cu11",
             "some-thing",

@@ -6,23 +6,25 @@ use std::fmt::Write as _;
 use super::listing::ListEntry;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Channel, Status};
-use crate::model::spec::Spec;
-use crate::model::versions::{DriverVersion, Machine, PythonVersion};
+use crate::model::spec::{CudaRequest, Spec};
+use crate::model::versions::{DriverVersion, FrameworkVersion, Machine, PythonVersion};
+use crate::model::wrap::hanging;
 
-const NONE: &str = "no matching variants in the matrix\n";
+const NONE: &str = "no matching variants in the matrix";
 const HEAD: [&str; 7] = ["SPEC", "FROM", "PYTHON", "CUDNN", "GPU", "DRIVER>=", "RUN"];
 
 /// The legend of the table.
 const LEGEND: &str = "
 FROM: - default index, own framework's own index, src built from source,
 * experimental upstream, ? not in the official release list
-GPU: + with PTX for newer ones, ? unknown  RUN: on the target, - unknown
+CUDNN: - none, or not known  GPU: + with PTX for newer ones, ? unknown
+RUN: on the target, - unknown
 ";
 
 /// Returns the entries as a table, one line each.
 pub fn list_text(entries: &[ListEntry]) -> String {
     if entries.is_empty() {
-        return NONE.to_owned();
+        return format!("{NONE}\n");
     }
     table(HEAD, entries.iter().map(cells)) + LEGEND
 }
@@ -30,15 +32,51 @@ pub fn list_text(entries: &[ListEntry]) -> String {
 const PRODUCTS_HEAD: [&str; 6] = ["NEWEST", "VERSIONS", "GPU", "DRIVER>=", "MACHINE", "RUN"];
 
 const PRODUCTS_LEGEND: &str = "
-NEWEST: that can run on the target  GPU, DRIVER>=, MACHINE: of any version
-RUN: the newest on the target, - unknown
+NEWEST: that runs on the target, else of all  RUN: it on the target, - unknown
+VERSIONS, GPU, DRIVER>=, MACHINE: of all versions, whether or not they run
 All of one product: envforge list NAME. All of everything: envforge list --all
 ";
+
+/// Says that nothing matches, and what the products have: versions, CUDAs and Pythons. `all`: the entries without the conditions.
+pub fn nothing_text(all: &[ListEntry]) -> String {
+    let specs: Vec<Spec> = all.iter().filter_map(|entry| entry.spec.parse().ok()).collect();
+    let products: BTreeSet<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    let cudas: BTreeSet<CudaRequest> = specs.iter().filter_map(|spec| spec.cuda).collect();
+    let pythons: Vec<PythonVersion> = all.iter().flat_map(|entry| entry.python.iter().copied()).collect();
+    let mut known = Vec::new();
+    if products.len() == 1 {
+        let versions: BTreeSet<_> = specs.iter().filter_map(|spec| spec.version.clone()).collect();
+        known.extend(span(&versions).map(|span| format!("versions {span}")));
+    }
+    let cudas: Vec<_> = cudas.iter().map(ToString::to_string).collect();
+    if !cudas.is_empty() {
+        known.push(format!("CUDA {}", cudas.join(", ")));
+    }
+    if !pythons.is_empty() {
+        known.push(format!("Python {}", python_span(&pythons)));
+    }
+    let products: Vec<_> = products.into_iter().collect();
+    let known = known.join("; ");
+    let text = match products.as_slice() {
+        [] => NONE.to_owned(),
+        [only] => format!("{NONE}; {only} has {known}"),
+        _ => format!("{NONE}, which has {known}"),
+    };
+    hanging("", &text)
+}
+
+/// First and last: `1.8.0 to 2.15.0`.
+fn span(versions: &BTreeSet<FrameworkVersion>) -> Option<String> {
+    match (versions.first()?, versions.last()?) {
+        (first, last) if first == last => Some(first.to_string()),
+        (first, last) => Some(format!("{first} to {last}")),
+    }
+}
 
 /// Returns one line for each product of the entries, which come product by product, the newest first.
 pub fn products_text(entries: &[ListEntry], matrix: &Matrix) -> String {
     if entries.is_empty() {
-        return NONE.to_owned();
+        return format!("{NONE}\n");
     }
     let products = entries.chunk_by(|one, other| name_of(one) == name_of(other));
     table(PRODUCTS_HEAD, products.map(|entries| product_cells(entries, matrix))) + PRODUCTS_LEGEND
@@ -50,13 +88,15 @@ fn name_of(entry: &ListEntry) -> &str {
 
 /// The line of one product, of which there is an entry.
 fn product_cells(entries: &[ListEntry], matrix: &Matrix) -> [String; PRODUCTS_HEAD.len()] {
-    let newest = entries.iter().find(|entry| entry.runs_here != Some(false)).unwrap_or(&entries[0]);
+    // What is not known to run is not chosen either unless it is named.
+    let newest = entries.iter().find(|entry| entry.runs_here == Some(true)).unwrap_or(&entries[0]);
     let version = |entry: &ListEntry| Some(entry.spec.parse::<Spec>().ok()?.version?.to_string());
     let versions: BTreeSet<_> = entries.iter().filter_map(version).collect();
     let code = || entries.iter().flat_map(|entry| entry.gpu.iter().flatten());
     let gpu = match (code().min(), code().max()) {
         (Some(first), Some(last)) => {
-            let ptx = if newest.ptx.is_empty() { "" } else { "+" };
+            let has_newer = entries.iter().flat_map(|entry| &entry.ptx).any(|ptx| ptx >= last);
+            let ptx = if has_newer { "+" } else { "" };
             format!("{}-{}{ptx}", first.dotted(), last.dotted())
         }
         _ => "?".to_owned(),

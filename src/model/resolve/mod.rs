@@ -50,7 +50,7 @@ pub(crate) use driver_advice::newest_of_branch;
 pub use driver_range::{DriverRange, SupportEntry, support_entries};
 pub use foreign_cuda::mismatches_by_name;
 pub use listing::{ListEntry, ListReport, entries};
-pub use listing_text::{list_text, products_text};
+pub use listing_text::{list_text, nothing_text, products_text};
 pub use options::{ResolveOptions, ToolkitSources};
 pub use outcome::{image_runs, nearest_published, resolve};
 pub use refusal::{Alternative, RuleViolation, Unsatisfiable};

@@ -43,7 +43,9 @@ pub fn plan_text(stack: &Stack, matrix: &Matrix) -> String {
     if stack.is_toolkit() {
         out += &field("CUDA", &format!("{} ({channel})", stack.version));
     } else {
-        out += &field(&stack.framework, &format!("{} ({channel}{experimental}{local})", stack.version));
+        // The product of that name: `numba` is another package than `numba-cuda`, with versions of its own.
+        let name = if stack.package == stack.product { &stack.package } else { &stack.framework };
+        out += &field(name, &format!("{} ({channel}{experimental}{local})", stack.version));
         out += &field("CUDA", &format!("{} (toolkit {})", stack.cuda, stack.toolkit));
         out += &libraries_text(stack, matrix);
     }
@@ -217,12 +219,19 @@ pub fn companions_text(choices: &[CompanionChoice]) -> String {
     out + &by_source(choices.iter().map(|choice| (choice.source.as_str(), choice.package.as_str())))
 }
 
-/// Returns the line on packages that only the package index knows; empty without one.
-pub fn not_checked_text(packages: &[String]) -> String {
+/// Returns the line on packages about which the package index decides; empty without one. Of a framework the matrix has its CUDA and its
+/// torch, which were compared.
+pub fn not_checked_text(packages: &[String], matrix: &Matrix) -> String {
     if packages.is_empty() {
         return String::new();
     }
-    let text = format!("{}: the package index decides at `envforge lock`", packages.join(", "));
+    let is_framework =
+        |name: &str| matrix.products.iter().any(|product| product.package.as_deref() == Some(name));
+    let named = packages.iter().map(|name| {
+        if is_framework(name) { format!("{name} beyond what the matrix has of it") } else { name.clone() }
+    });
+    let names: Vec<_> = named.collect();
+    let text = format!("{}: the package index decides at `envforge lock`", names.join(", "));
     "\n".to_owned() + &hanging("Not checked offline: ", &text)
 }
 

@@ -9,6 +9,7 @@ use super::refusal::RuleViolation;
 use super::rule::Rule;
 use crate::model::compat::Matrix;
 use crate::model::compat::needs::FrameworkRequirement;
+use crate::model::compat::tables::NumpyLimit;
 use crate::model::local_version::{cuda_major, without_local};
 use crate::model::stack::Stack;
 use crate::model::versions::FrameworkVersion;
@@ -33,9 +34,14 @@ impl<'a> Required<'a> {
             Some((name.to_owned(), version.to_owned()))
         });
         let rows = matrix.requirements.iter();
-        let own =
-            rows.filter(|row| row.framework == stack.framework && row.covers(&stack.version, stack.python));
+        let covers = |row: &&FrameworkRequirement| row.covers(&stack.version, stack.python, stack.machine);
+        let own = rows.filter(|row| row.framework == stack.framework).filter(covers);
         Self { stack, matrix, pins: parts.chain(installed).collect(), rows: own.collect() }
+    }
+
+    /// Returns the versions of a package that the framework's release requires; `None`: nothing is known of it.
+    pub(super) fn versions_of(&self, package: &str) -> Option<&'a str> {
+        self.rows.iter().find_map(|row| row.versions_of(package))
     }
 
     /// Returns why no version of a package that is asked for is one that the stack requires; `None`: nothing is known against it.
@@ -51,7 +57,11 @@ impl<'a> Required<'a> {
         let numpy = stack.numpy.as_deref().filter(|_| package == "numpy");
         if let Some(limit) = numpy.filter(|limit| excludes(limit, wanted)) {
             let text = format!("{typed}: {} {} works with numpy{limit}", stack.package, stack.version);
-            return no(text, &edition());
+            // METADATA may allow more: the row says why it is wrong.
+            return match self.numpy_limit() {
+                Some(row) => no(format!("{text} ({})", row.why), &row.source),
+                None => no(text, &edition()),
+            };
         }
         if let Some(pin) = self.pins.get(package).filter(|pin| excludes(&format!("=={pin}"), wanted)) {
             return no(format!("{typed}: the stack pins {package} {pin}"), &edition());
@@ -69,6 +79,15 @@ impl<'a> Required<'a> {
     }
 }
 
+impl Required<'_> {
+    /// The row that limits the NumPy of the stack: of its framework, else of its torch.
+    fn numpy_limit(&self) -> Option<&NumpyLimit> {
+        let (stack, matrix) = (self.stack, self.matrix);
+        let torch = || matrix.numpy_limit("pytorch", &stack.companions.get("torch")?.parse().ok()?);
+        matrix.numpy_limit(&stack.framework, &stack.version).or_else(torch)
+    }
+}
+
 /// Returns why a release of another framework does not go with the stack: it requires another release of what the stack has.
 pub(super) fn requires_another(
     (typed, framework): (&str, &str),
@@ -77,7 +96,8 @@ pub(super) fn requires_another(
     matrix: &Matrix,
 ) -> Option<RuleViolation> {
     let rows = matrix.requirements.iter();
-    let asked = rows.filter(|row| row.framework == framework && row.covers(version, stack.python));
+    let covers = |row: &&FrameworkRequirement| row.covers(version, stack.python, stack.machine);
+    let asked = rows.filter(|row| row.framework == framework).filter(covers);
     let own =
         std::iter::once((stack.package.clone(), stack.version.to_string())).chain(stack.companions.clone());
     let own: Vec<_> = own.collect();
@@ -111,6 +131,7 @@ fn excludes(accepted: &str, wanted: &VersionSpecifiers) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::versions::{Machine, PythonVersion};
 
     #[test]
     fn conditions_exclude_each_other_by_their_bounds() {
@@ -133,6 +154,14 @@ mod tests {
             let wanted = VersionSpecifiers::from_str(wanted).expect("a condition");
             assert_eq!(excludes(accepted, &wanted), expected, "{accepted} and {wanted}");
         }
+    }
+
+    #[test]
+    fn requirement_of_one_processor_is_none_of_another() {
+        let mut rows = Matrix::embedded().requirements.iter();
+        let row = rows.find(|row| row.machine == Some(Machine::X86_64)).expect("the xformers of vLLM");
+        let covers = |machine| row.covers(&row.first, PythonVersion { major: 3, minor: 11 }, machine);
+        assert!(covers(Machine::X86_64) && !covers(Machine::Aarch64), "{row:?}");
     }
 
     #[test]

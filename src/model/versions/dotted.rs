@@ -189,6 +189,11 @@ impl FrameworkVersion {
         self.label() == asked.label() && (self.starts_with(asked) || self == asked)
     }
 
+    /// Whether a request for `asked` names this very version, number by number: `2.8` does not name `2.8.0`, which it only means.
+    pub fn is_named_by(&self, asked: &Self) -> bool {
+        self.label() == asked.label() && self.parts() == asked.parts()
+    }
+
     /// Returns the label of a team's own build, `corp1` of `2.8.0+corp1`; empty for a published version.
     pub fn label(&self) -> &str {
         self.0.label()

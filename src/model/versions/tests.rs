@@ -145,6 +145,20 @@ fn own_build_follows_its_release_and_is_meant_by_its_label_alone() {
 }
 
 #[test]
+fn version_is_named_number_by_number() {
+    let version = |text: &str| text.parse::<FrameworkVersion>().unwrap();
+    for (found, asked, named) in [
+        ("0.12.0", "0.12.0", true),
+        ("0.12.0.1", "0.12.0", false),
+        ("0.12.0", "0.12", false),
+        ("0.5.6.post1", "0.5.6", false),
+        ("2.8.0+corp1", "2.8.0", false),
+    ] {
+        assert_eq!(version(found).is_named_by(&version(asked)), named, "{found} {asked}");
+    }
+}
+
+#[test]
 fn accelerator_in_a_version_is_no_label() {
     for local in [
         "cu128",

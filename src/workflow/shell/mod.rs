@@ -27,7 +27,7 @@ pub(crate) use crate::shell::PassedSignals;
 pub(crate) use crate::shell::labels::Shell;
 pub(crate) use image::build_first;
 pub(crate) use open::{open, shells};
-pub(crate) use opened::opened_images;
+pub(crate) use opened::{has_own_image, opened_images};
 pub(crate) use outcome::{OpenOutcome, Started, Then};
 pub(crate) use project::project_of;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::store::built_images::{last_used, touch_used};
+use crate::store::built_images::{has_built, last_used, touch_used};
 use crate::store::{Store, StoreError};
 use crate::workflow::error::CommandError;
 use crate::workflow::named::Named;
@@ -42,6 +42,11 @@ pub(crate) async fn opened_images(session: &Session<'_>) -> Result<Vec<String>, 
     }
     found.sort_by(|(one, _, a), (other, _, b)| other.cmp(one).then_with(|| a.cmp(b)));
     Ok(found.into_iter().map(|(_, _, name)| name).collect())
+}
+
+/// Whether any image was built or opened on this machine. Asks no engine.
+pub(crate) fn has_own_image(store: &Store) -> Result<bool, CommandError> {
+    Ok(has_built(store) || !records(store)?.is_empty())
 }
 
 /// Time, path and reference of each record.

@@ -50,7 +50,7 @@ fn installed(environment: &Path) -> BTreeMap<String, String> {
         let Ok(entries) = std::fs::read_dir(python.path().join("site-packages")) else { continue };
         for entry in entries.flatten() {
             if entry.path().extension().is_some_and(|extension| extension == "dist-info") {
-                let metadata = std::fs::read_to_string(entry.path().join("METADATA")).unwrap_or_default();
+                let metadata = installed_files::text(&entry.path().join("METADATA")).unwrap_or_default();
                 let header = |key: &str| {
                     let mut lines = metadata.lines().take_while(|line| !line.is_empty());
                     lines.find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned())

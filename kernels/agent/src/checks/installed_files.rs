@@ -4,12 +4,12 @@
 //! smaller by removing tests or stripping libraries.
 
 use std::fs::File;
-use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use envforge_protocol::{CheckId, SkipReason, elf};
 
 use super::{NO_PYTHON, Options, display_path};
+use crate::bounded;
 use crate::report::Report;
 
 const ID: CheckId = CheckId::Distributions;
@@ -101,12 +101,9 @@ pub(super) fn is_byte_code(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "pyc")
 }
 
-/// A text within bounds; `None`: it is not there or is no file.
-fn text(path: &Path) -> Option<String> {
-    let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
-    let mut text = String::new();
-    file.take(LARGEST_RECORD).read_to_string(&mut text).ok()?;
-    Some(text)
+/// A text of a package within bounds; `None`: it is not there, is no file or is larger.
+pub(super) fn text(path: &Path) -> Option<String> {
+    bounded::text(path, LARGEST_RECORD)
 }
 
 /// Path and size of a row of RECORD.

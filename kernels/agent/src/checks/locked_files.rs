@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::installed_files::{self, place};
 use super::shared_paths::{self, records};
 use super::{Options, display_path};
-use crate::digest::sha256;
+use crate::digest::sha256_of;
 
 /// What a package lists of a file.
 struct Listed {
@@ -59,8 +59,8 @@ fn problem(file: &Path, listed: &Listed) -> Option<String> {
     }
     let is_module = file.extension().is_some_and(|extension| extension == "py");
     let hash = listed.hash.as_ref().filter(|_| is_module)?;
-    match std::fs::read(file) {
-        Ok(bytes) if sha256(&bytes) == *hash => None,
+    match sha256_of(file) {
+        Ok(found) if found == *hash => None,
         Ok(_) => Some(format!("is not the file of {package}")),
         Err(error) => Some(format!("cannot be read, {package} lists it: {error}")),
     }

@@ -111,7 +111,8 @@ fn loaded_by_modules(libraries: &BTreeMap<PathBuf, Dynamic>) -> BTreeSet<&Path> 
     while let Some(path) = wanted.pop() {
         if loaded.insert(path) {
             let needed = libraries.get(path).into_iter().flat_map(|library| &library.needed);
-            wanted.extend(needed.filter_map(|soname| by_name.get(soname.as_str())).flatten().copied());
+            // Those of a name are wanted once, however many need it.
+            wanted.extend(needed.filter_map(|soname| by_name.remove(soname.as_str())).flatten());
         }
     }
     loaded

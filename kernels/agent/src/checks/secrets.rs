@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use envforge_protocol::{CheckId, Outcome, SkipReason};
 
-use super::{Options, display_path};
+use super::{Options, display_path, installed_files};
 use crate::report::Report;
 use crate::walk;
 
@@ -86,7 +86,7 @@ fn environment_files(environment: &Path) -> Vec<PathBuf> {
 /// Returns the files that a wheel's RECORD lists.
 fn listed_files(record: &Path) -> Vec<PathBuf> {
     let site = record.parent().and_then(Path::parent);
-    let (Some(site), Ok(text)) = (site, std::fs::read_to_string(record)) else { return Vec::new() };
+    let (Some(site), Some(text)) = (site, installed_files::text(record)) else { return Vec::new() };
     let file = |line: &str| {
         let name = match line.strip_prefix('"') {
             Some(quoted) => quoted.split_once("\",")?.0.replace("\"\"", "\""),

@@ -6,11 +6,14 @@ use std::path::Path;
 
 use envforge_protocol::{CheckId, Outcome, SkipReason};
 
-use super::{NO_PYTHON, Options, display_path, locked_files};
-use crate::digest::sha256;
+use super::{NO_PYTHON, Options, display_path, installed_files, locked_files};
+use crate::digest::sha256_of;
+use crate::libraries;
 use crate::report::Report;
 
 const ID: CheckId = CheckId::SharedPaths;
+/// As much of RECORDs is held: those of the largest images have some 30 MB together.
+const LARGEST_RECORDS: usize = 256 << 20;
 /// As many groups of packages are named.
 const SHOWN: usize = 10;
 
@@ -29,8 +32,8 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
             }
             let file = packages.join(&path);
             let shown = display_path(&options.root, &file);
-            match std::fs::read(&file) {
-                Ok(bytes) if sha256(&bytes) == *wanted => {
+            match sha256_of(&file) {
+                Ok(found) if found == *wanted => {
                     shared.push(format!("{shown}: {winner} replaces {}", losers.join(", ")));
                 }
                 Ok(_) => problems.push(format!("{shown} is not the file of {winner}")),
@@ -93,12 +96,15 @@ fn owners(packages: &Path) -> BTreeMap<String, Vec<(String, String)>> {
 
 /// The name and RECORD of every distribution, by name.
 pub(super) fn records(packages: &Path) -> Vec<(String, String)> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(packages).into_iter().flatten().flatten() {
-        let folder = entry.file_name().to_string_lossy().into_owned();
+    let (mut all, mut left) = (Vec::new(), LARGEST_RECORDS);
+    for path in libraries::entries(packages) {
+        let folder = path.file_name().unwrap_or_default().to_string_lossy();
         let Some(stem) = folder.strip_suffix(".dist-info") else { continue };
         let name = stem.split('-').next().unwrap_or(stem).replace(['_', '.'], "-").to_lowercase();
-        let Ok(record) = std::fs::read_to_string(entry.path().join("RECORD")) else { continue };
+        let Some(record) = installed_files::text(&path.join("RECORD")) else { continue };
+        // A link to one large file has its size each time.
+        let Some(rest) = left.checked_sub(record.len()) else { break };
+        left = rest;
         all.push((name, record));
     }
     all.sort();
@@ -145,6 +151,7 @@ fn hex_of(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::sha256;
 
     /// URL-safe base64 of the SHA-256 of `a` and of `b`.
     const A: &str = "ypeBEsobvcr6wjGzmiPcTaeG7_gUfE5yuYB3ha_uSLs";
@@ -201,6 +208,21 @@ mod tests {
         assert_eq!(report.outcome, Outcome::Passed);
         assert!(report.detail.starts_with("alpha and zeta share paths: 1; "), "{}", report.detail);
         assert!(report.measured.iter().any(|(name, _)| name == "warning"));
+    }
+
+    #[test]
+    fn record_that_is_a_device_or_larger_than_any_is_passed_over() {
+        let root = tempfile::tempdir().expect("a folder");
+        let record = |name: &str| {
+            let folder = root.path().join(format!("{name}-1.0.dist-info"));
+            std::fs::create_dir_all(&folder).expect("made");
+            folder.join("RECORD")
+        };
+        std::fs::write(record("fine"), "a.py,,1\n").expect("written");
+        std::os::unix::fs::symlink("/dev/zero", record("endless")).expect("a link");
+        let large = std::fs::File::create(record("large")).expect("made");
+        large.set_len(1 << 30).expect("it has holes");
+        assert_eq!(records(root.path()), [("fine".to_owned(), "a.py,,1\n".to_owned())]);
     }
 
     #[test]

@@ -19,6 +19,10 @@ pub const SYSTEM_FOLDERS: [&str; 8] = [
     "usr/lib",
 ];
 
+/// As many files are looked for in the folders that libraries name: a hundred times what the largest images take. Needs beyond are
+/// not met.
+const MOST_LOOKUPS: usize = 1 << 24;
+
 /// A library that one needs and the loader does not find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
@@ -42,17 +46,28 @@ impl LoaderView<'_> {
     /// Returns each need that nothing meets. A library that another one of the same tree can have loaded before counts: Python
     /// packages preload their siblings' libraries by name.
     pub fn unmet(&self, libraries: &BTreeMap<PathBuf, Dynamic>) -> Vec<Unmet> {
+        self.unmet_within(libraries, MOST_LOOKUPS)
+    }
+
+    /// The same with so many files that may be looked for.
+    fn unmet_within(&self, libraries: &BTreeMap<PathBuf, Dynamic>, mut left: usize) -> Vec<Unmet> {
         let names =
             libraries.iter().flat_map(|(path, library)| [Some(file(path)), library.soname.as_deref()]);
         let loaded: BTreeSet<&str> = names.flatten().collect();
         let mut all = Vec::new();
         for (path, library) in libraries {
-            for soname in &library.needed {
+            let folders = self.folders(path, library);
+            for soname in distinct(&library.needed) {
                 let is_met = self.system.contains(soname)
                     || loaded.contains(soname.as_str())
-                    || self.folders(path, library).iter().any(|folder| (self.exists)(&folder.join(soname)))
                     || soname.starts_with("ld-linux");
-                if !is_met && !may_be_missing(file(path), soname) {
+                if is_met || may_be_missing(file(path), soname) {
+                    continue;
+                }
+                let mut searched = folders.iter().take(left);
+                let found = searched.position(|folder| (self.exists)(&folder.join(soname)));
+                left -= found.map_or(folders.len().min(left), |at| at + 1);
+                if found.is_none() {
                     all.push(Unmet { path: path.clone(), soname: soname.clone() });
                 }
             }
@@ -71,8 +86,14 @@ impl LoaderView<'_> {
                 None => self.root.join(folder.trim_start_matches('/')),
             }
         };
-        folders.iter().map(place).collect()
+        distinct(folders).map(place).collect()
     }
+}
+
+/// The names in their order, each once.
+fn distinct(names: &[String]) -> impl Iterator<Item = &String> {
+    let mut seen = BTreeSet::new();
+    names.iter().filter(move |name| seen.insert(name.as_str()))
 }
 
 /// Returns the libraries that their package loads with another CUDA than this one (`12.8`) only.
@@ -121,6 +142,39 @@ mod tests {
             ("env/y/libsibling-1a2b3c4d.so.2", sibling),
         ]);
         assert_eq!(found, [("env/x/_D.so".to_owned(), "libnear.so.3".to_owned())]);
+    }
+
+    #[test]
+    fn repeated_names_are_looked_for_and_reported_once_in_their_order() {
+        let looked = std::cell::Cell::new(0);
+        let exists = |_: &Path| {
+            looked.set(looked.get() + 1);
+            false
+        };
+        let all = library(&["libz.so.9", "liba.so.9", "libz.so.9"], &["/b", "/a", "/b"]);
+        let libraries = BTreeMap::from([(PathBuf::from("env/x/_C.so"), all)]);
+        let system = BTreeSet::new();
+        let view = LoaderView { root: Path::new(""), system: &system, exists: &exists };
+        let sonames: Vec<_> = view.unmet(&libraries).into_iter().map(|one| one.soname).collect();
+        assert_eq!(sonames, ["libz.so.9", "liba.so.9"]);
+        assert_eq!(looked.get(), 4, "two names in two folders");
+    }
+
+    #[test]
+    fn lookups_are_bounded_over_all_libraries() {
+        let looked = std::cell::Cell::new(0);
+        let exists = |_: &Path| {
+            looked.set(looked.get() + 1);
+            false
+        };
+        let names =
+            |start: &str, count: usize| (0..count).map(|n| format!("{start}{n}")).collect::<Vec<String>>();
+        let one = Dynamic { needed: names("lib", 9), runpath: names("/", 10), ..Dynamic::default() };
+        let libraries = BTreeMap::from(["a.so", "b.so"].map(|path| (PathBuf::from(path), one.clone())));
+        let system = BTreeSet::new();
+        let view = LoaderView { root: Path::new(""), system: &system, exists: &exists };
+        assert_eq!(view.unmet_within(&libraries, 95).len(), 18, "what was not looked for is not met");
+        assert_eq!(looked.get(), 95);
     }
 
     #[test]

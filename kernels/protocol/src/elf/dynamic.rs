@@ -1,18 +1,18 @@
 //! The dynamic section, and the program headers that lead to it.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::{Source, u16_at, u32_at, u64_at};
 
 /// The dynamic section of a 64-bit little-endian ELF file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dynamic {
-    /// Sonames it needs, in order.
+    /// Sonames it needs, in order, each once.
     pub needed: Vec<String>,
-    /// RPATH entries, unexpanded.
+    /// RPATH entries, unexpanded, in order, each once.
     pub rpath: Vec<String>,
-    /// RUNPATH entries, unexpanded.
+    /// RUNPATH entries, unexpanded, in order, each once.
     pub runpath: Vec<String>,
     /// Its own soname.
     pub soname: Option<String>,
@@ -32,6 +32,9 @@ const DT_RUNPATH: u64 = 29;
 
 /// Larger tables than any real library has are refused.
 const LARGEST: u64 = 256 << 20;
+
+/// More sonames, and more folders, than any library names.
+const MOST_NAMES: usize = 4096;
 
 /// A program header, as far as it is needed.
 pub(super) struct Segment {
@@ -116,15 +119,30 @@ impl Entries {
         let folders = |tag: u64| -> Option<Vec<String>> {
             let lists = all(tag)?;
             let folders = lists.iter().flat_map(|list| list.split(':')).filter(|folder| !folder.is_empty());
-            Some(folders.map(str::to_owned).collect())
+            distinct(folders.map(str::to_owned))
         };
         Some(Dynamic {
-            needed: all(DT_NEEDED)?,
+            needed: distinct(all(DT_NEEDED)?)?,
             rpath: folders(DT_RPATH)?,
             runpath: folders(DT_RUNPATH)?,
             soname: all(DT_SONAME)?.into_iter().next(),
         })
     }
+}
+
+/// The names in their order, each once; `None`: there are more than any library has.
+fn distinct(names: impl IntoIterator<Item = String>) -> Option<Vec<String>> {
+    let (mut seen, mut all) = (BTreeSet::new(), Vec::new());
+    for name in names {
+        if !seen.contains(&name) {
+            if all.len() == MOST_NAMES {
+                return None;
+            }
+            seen.insert(name.clone());
+            all.push(name);
+        }
+    }
+    Some(all)
 }
 
 /// The string at that offset of a string table. None has a control character: what is printed and cached has one name a line.
@@ -146,9 +164,9 @@ impl Budget {
         Self(Cell::new(strings.len().saturating_mul(FACTOR).saturating_add(LEAST)))
     }
 
-    /// Whether that name may still be copied.
+    /// Whether that name may still be copied. Its end counts, too: there could be any number of empty names.
     pub(super) fn takes(&self, name: &str) -> bool {
-        let left = self.0.get().checked_sub(name.len());
+        let left = self.0.get().checked_sub(name.len() + 1);
         self.0.set(left.unwrap_or(0));
         left.is_some()
     }
@@ -234,6 +252,54 @@ mod tests {
         assert!(offset + size <= extent);
         assert_eq!(section(whole.as_slice(), ".nv_fatbin"), Ok(None));
         assert!(section(&whole[..4096], ".text").is_err(), "unknown, not absent");
+    }
+
+    /// What a library with those entries of a tag says, whose strings are `text`.
+    fn dynamic_of(tag: u64, offsets: Vec<u64>, text: &str) -> Option<Dynamic> {
+        Entries(BTreeMap::from([(tag, offsets)])).dynamic(text.as_bytes())
+    }
+
+    /// The strings `lib0\0lib1\0…` and the offset of each.
+    fn names(count: usize) -> (String, Vec<u64>) {
+        let (mut text, mut offsets) = (String::new(), Vec::new());
+        for number in 0..count {
+            offsets.push(text.len() as u64);
+            text.extend(["lib", &number.to_string(), "\0"]);
+        }
+        (text, offsets)
+    }
+
+    #[test]
+    fn repeated_names_count_once_in_their_order() {
+        let needed = dynamic_of(DT_NEEDED, vec![5, 0, 5, 0, 5], "lib0\0lib1\0").expect("whole").needed;
+        assert_eq!(needed, ["lib1", "lib0"]);
+        let runpath = dynamic_of(DT_RUNPATH, vec![0, 0], "/b:/a::/b\0").expect("whole").runpath;
+        assert_eq!(runpath, ["/b", "/a"]);
+    }
+
+    #[test]
+    fn more_names_or_folders_than_any_library_has_are_damage() {
+        let needed = |count| {
+            let (text, offsets) = names(count);
+            dynamic_of(DT_NEEDED, offsets, &text).map(|dynamic| dynamic.needed.len())
+        };
+        assert_eq!(needed(MOST_NAMES), Some(MOST_NAMES));
+        assert_eq!(needed(MOST_NAMES + 1), None);
+        let list = |count: usize| {
+            let folders: Vec<_> = (0..count).map(|number| format!("/{number}")).collect();
+            folders.join(":") + "\0"
+        };
+        for tag in [DT_RPATH, DT_RUNPATH] {
+            assert!(dynamic_of(tag, vec![0], &list(MOST_NAMES)).is_some());
+            assert_eq!(dynamic_of(tag, vec![0], &list(MOST_NAMES + 1)), None);
+        }
+    }
+
+    #[test]
+    fn empty_names_are_bounded_by_the_budget() {
+        let empty = |count| dynamic_of(DT_NEEDED, vec![0; count], "\0");
+        assert!(empty(1000).is_some());
+        assert_eq!(empty(2 << 20), None);
     }
 
     #[test]

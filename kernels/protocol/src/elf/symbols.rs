@@ -253,6 +253,7 @@ impl<S: Source + ?Sized> Tables<'_, S> {
     fn needs(&self, strings: &[u8]) -> Option<Needs> {
         let mut needs = Needs::default();
         let Some(start) = self.entries.first(DT_VERNEED) else { return Some(needs) };
+        let budget = Budget::of(strings);
         let mut at = offset_of(self.segments, start)?;
         for _ in 0..self.entries.first(DT_VERNEEDNUM)?.min(MOST_VERSIONS) {
             let head = self.file.read(at, 16)?;
@@ -260,12 +261,17 @@ impl<S: Source + ?Sized> Tables<'_, S> {
             let mut inner = at.checked_add(u64::from(u32_at(&head, 8)?))?;
             for _ in 0..count {
                 let entry = self.file.read(inner, 16)?;
-                let version = text(strings, u64::from(u32_at(&entry, 8)?))?;
+                let version =
+                    text(strings, u64::from(u32_at(&entry, 8)?)).filter(|name| budget.takes(name))?;
                 needs.names.push((u16_at(&entry, 6)? & 0x7fff, version.clone()));
                 if needs.names.len() > usize::from(u16::MAX) {
                     return None;
                 }
                 if u16_at(&entry, 4)? & WEAK_VERSION == 0 {
+                    // Each need copies the library's name, and the version's once more.
+                    if !budget.takes(&library) || !budget.takes(&version) {
+                        return None;
+                    }
                     needs.strong.push(VersionNeed { library: library.clone(), version });
                 }
                 let next = u64::from(u32_at(&entry, 12)?);
@@ -286,12 +292,16 @@ impl<S: Source + ?Sized> Tables<'_, S> {
     fn definitions(&self, strings: &[u8]) -> Option<Vec<Definition>> {
         let mut defined = Vec::new();
         let Some(start) = self.entries.first(DT_VERDEF) else { return Some(defined) };
+        let budget = Budget::of(strings);
         let mut at = offset_of(self.segments, start)?;
         for _ in 0..self.entries.first(DT_VERDEFNUM)?.min(MOST_VERSIONS) {
             let head = self.file.read(at, 20)?;
             let names = self.file.read(at.checked_add(u64::from(u32_at(&head, 12)?))?, 8)?;
             let (name, is_base) =
                 (text(strings, u64::from(u32_at(&names, 0)?))?, u16_at(&head, 2)? & BASE_VERSION != 0);
+            if !budget.takes(&name) {
+                return None;
+            }
             defined.push(Definition { index: u16_at(&head, 4)? & 0x7fff, name, is_base });
             let next = u64::from(u32_at(&head, 16)?);
             if next == 0 {

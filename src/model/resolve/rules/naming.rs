@@ -56,7 +56,8 @@ pub(crate) fn nearest_products<'a>(question: &ResolveRequest<'a>) -> Vec<&'a Pro
     near.into_iter().map(|(_, product)| product).take(NEAREST).collect()
 }
 
-/// Returns the versions of the product that the spec covers, newest first.
+/// Returns the versions of the product that the spec covers, newest first. A release that it names in full is meant alone: `0.12.0` is
+/// 0.12.0 and not 0.12.0.1.
 pub(crate) fn known_versions<'a>(
     question: &ResolveRequest<'a>,
     product: &Product,
@@ -67,6 +68,9 @@ pub(crate) fn known_versions<'a>(
         return Ok(all.into_iter().filter(|version| version.label().is_empty()).collect());
     };
     let covered: Vec<_> = all.iter().copied().filter(|version| covers(asked, version)).collect();
+    if let Some(named) = covered.iter().copied().find(|version| version.is_named_by(asked)) {
+        return Ok(vec![named]);
+    }
     if !covered.is_empty() {
         return Ok(covered);
     }

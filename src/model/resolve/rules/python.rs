@@ -70,7 +70,15 @@ pub(super) fn no_base_for_python(candidate: &Candidate<'_>) -> Option<RuleViolat
     let named = candidate.question.options.base.as_deref();
     let text = match (named, named.and_then(|name| matrix.base(name))) {
         (_, Some(base)) => {
-            let text = format!("base {} has Python {}, but {python} is required", base.name, base.python);
+            let others: Vec<_> =
+                bases.iter().filter(|one| one.python == python).map(|one| one.name.as_str()).collect();
+            let other = if others.is_empty() {
+                String::new()
+            } else {
+                format!("; bases with Python {python}: {}", others.join(", "))
+            };
+            let text =
+                format!("base {} has Python {}, but {python} is required{other}", base.name, base.python);
             return Some(RuleViolation::new(Rule::NoBaseForPython, text, &base.source));
         }
         (Some(name), None) => format!("unknown base `{name}`; known: {all}"),

@@ -87,6 +87,9 @@ fn products_have_a_line_each_with_the_newest_that_can_run() {
     let old = x86(&["sm_61"], Some("580.65.06"));
     let torch = line(&old, "pytorch-cuda:");
     assert!(torch[0] != all[0].spec && torch[5] == "yes", "{torch:?}");
+    // A release whose GPU code is unknown is not taken for one that runs.
+    let vllm = line(&old, "vllm-cuda:");
+    assert!(vllm[0] == listed(Some("vllm-cuda"), &old)[0].spec && vllm[5] == "no", "{vllm:?}");
     let runs = listed(Some("cudf-cuda"), &old).iter().any(|entry| entry.runs_here != Some(false));
     assert_eq!(line(&old, "cudf-cuda:")[5] == "no", !runs);
     assert_eq!(products_text(&[], matrix), "no matching variants in the matrix\n");
