@@ -249,7 +249,7 @@ fn reader_without_the_compression_of_a_file_is_named() {
             node.why = "FATAL:   container creation failed: no such file";
         }
     });
-    let says = "running the checks: this machine does not read the compression of the image file: write it with `--compression gzip`";
+    let says = "running the checks: this machine does not know the compression of the image file: write it with `--compression gzip`";
     assert_row(&fleet, "node1", NodeState::NoReport, Action::Watch, says);
     assert_row(
         &fleet,

@@ -364,7 +364,10 @@ fn provoked_refusals_lead_to_the_page_of_rules_and_are_cured() {
         // The target of the example, and what the offer adds.
         let mut again = vec!["plan"];
         again.extend(offer.split_whitespace());
-        again.extend(&args[2..]);
+        // An offer has the base of the request.
+        let options = args[2..].chunks(2).filter(|option| !again.contains(&option[0]));
+        let options: Vec<&str> = options.flatten().copied().collect();
+        again.extend(options);
         let run = envforge(&again);
         assert_eq!(run.code, 0, "{again:?}: {}", run.stderr);
         cured += 1;

@@ -517,7 +517,7 @@ fn scheduler_that_does_not_answer_is_exit_3() {
         3,
         &[
             "`sinfo` failed: slurm_load_partitions: Unable to contact slurm controller",
-            "hint: `scontrol ping` shows whether",
+            "see `scontrol ping`",
         ],
     );
     // The last line says only that it failed.
