@@ -515,10 +515,7 @@ fn scheduler_that_does_not_answer_is_exit_3() {
     assert_message(
         &ask(&program, "slurm", &[]),
         3,
-        &[
-            "`sinfo` failed: slurm_load_partitions: Unable to contact slurm controller",
-            "see `scontrol ping`",
-        ],
+        &["`sinfo` failed: slurm_load_partitions: Unable to contact slurm controller", "see `scontrol ping`"],
     );
     // The last line says only that it failed.
     nodes.write("sinfo-says", "sinfo: error: If munged is up, restart with --num-threads=10\n\
