@@ -80,7 +80,7 @@ fn image_is_checked_once_until_something_that_counts_changes() {
     assert!(!locked.stderr.contains("compute the content digest"), "{}", locked.stderr);
     assert!(checks(&scene, &["--recheck"]), "as requested");
     assert!(!checks(&scene, &["--tag", "checked-before:1"]), "another tag");
-    docker(&["rmi", "checked-before:1"]);
+    docker(&["rmi", "checked-before:1-unverified"]);
     let json = scene.succeed(&["build", SPEC, "--json"]);
     let report: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
     assert_eq!((&report["present"], &report["stands"]), (&true.into(), &true.into()), "{report}");
