@@ -136,17 +136,17 @@ fn libraries_that_the_image_lacks_are_offered_by_package() {
     let of = |name: &str| all.iter().find(|found| found.packages == [name.to_owned()]).expect(name);
     assert_eq!(
         of("opencv-python").text,
-        "`opencv-python 4.12.0.88` loads libraries that the image lacks, as 5.0.0.93 does: libGL.so.1, libglib-2.0.so.0, \
-         libgthread-2.0.so.0, libxcb.so.1 (apt: libgl1, libglib2.0-0, libxcb1)"
+        "`opencv-python 4.12.0.88` loads libraries that the image lacks, as 5.0.0.93 does: libGL.so.1, libICE.so.6, libSM.so.6, \
+         libglib-2.0.so.0, libgthread-2.0.so.0, libxcb.so.1 (apt: libgl1, libice6, libsm6, libglib2.0-0, libxcb1)"
     );
-    assert_eq!(of("opencv-python").apt, ["libgl1", "libglib2.0-0", "libxcb1"]);
+    assert_eq!(of("opencv-python").apt, ["libgl1", "libice6", "libsm6", "libglib2.0-0", "libxcb1"]);
     assert_eq!(
         of("pyodbc").text,
         "`pyodbc 5.5.0` loads libraries that the image lacks: libodbc.so.2 (apt: libodbc2)"
     );
     // What the lock has, under its later name too, and what may be missing are not told.
     let deb = scene.lock.debs().next().expect("one").clone();
-    for name in ["libgl1", "libglib2.0-0t64"] {
+    for name in ["libgl1", "libice6", "libsm6", "libglib2.0-0t64"] {
         scene.lock.apt.push(crate::model::lock::LockedDeb { name: name.to_owned(), ..deb.clone() });
     }
     scene.lock.added.may_lack = vec!["libodbc.so.2".to_owned()];
