@@ -16,11 +16,13 @@ import sys
 
 TARGETS = [
     (r"unittests src/lib\.rs .*/deps/envforge-", "--lib"),
+    (r"unittests src/lib\.rs .*/deps/envforge_compat-", "--package=envforge-compat"),
     (r"tests/(\w+)/main\.rs .*", r"--test=\1"),
 ]
 
-# Tests of these modules look for a free port of this machine and then use it: one list, so that no two do at once.
-TOGETHER = {"shell_browser": "shell_services"}
+# One list: tests of the first two look for a free port of this machine and then use it, so no two do at once; the others build by the
+# Dockerfile of one stack, which the second finds in its engine's build cache.
+TOGETHER = {"shell_browser": "shell_services", "project_code": "project"}
 # The first one makes base and layers, which the other lanes take over from it.
 FIRST = ["small_build"]
 

@@ -4,6 +4,8 @@
 libtest measures no single test on the stable toolchain. The time of a test is therefore the time between its result and the one
 before it in the same binary: exact where tests run one after the other, as those with the engine do, and less than the truth
 where they run side by side.
+
+`times.py LOG…` prints the slowest of all tests in such logs, which the log of a whole CI has in several places.
 """
 
 import collections
@@ -40,6 +42,20 @@ def main(lines, now):
         print(f"{seconds:9.1f} s  {name} ({binary})")
 
 
+def slowest(paths):
+    rows = set()
+    for path in paths:
+        for line in open(path, errors="replace"):
+            if found := re.match(r" *(\d+\.\d) s  (\S+::\S+) \(.+\)$", line):
+                rows.add((float(found[1]), found[2]))
+    print("the slowest tests of all")
+    for seconds, name in sorted(rows, reverse=True)[: SLOWEST // 2]:
+        print(f"{seconds:9.1f} s  {name}")
+
+
 if __name__ == "__main__":
-    sys.stdin.reconfigure(errors="replace")
-    main(sys.stdin, time.monotonic)
+    if sys.argv[1:]:
+        slowest(sys.argv[1:])
+    else:
+        sys.stdin.reconfigure(errors="replace")
+        main(sys.stdin, time.monotonic)

@@ -8,8 +8,8 @@
 //!                 Matrix (compat/*.toml) ─┘
 //! ```
 //!
-//! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `cluster_file`, `container_layers`, `engine`, `evidence`, `fetch`, `fleet`, `host`,
-//! `packages`, `pages`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
+//! Pure: `model` and the crate `envforge-compat`. Edges: `agent`, `archive`, `assemble` (wheels to layers), `base`, `cluster_file`, `container_layers`, `engine`, `evidence`, `fetch`, `fleet`, `host`,
+//! `packages`, `pages`, `project_files`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
 //! uses `commands` or `cli`.
 
 pub mod agent;

@@ -20,7 +20,6 @@ use super::suite::SuiteReader;
 use crate::archive::canonical_tar::{HardLinks, canonicalize};
 use crate::engine::{Engine, EngineError, Network, RunRequest, TemporaryTag};
 use crate::fetch::{Download, FetchError, Fetcher, Transfer, open_verified};
-use crate::model::compat::Matrix;
 use crate::model::counted::counted;
 use crate::model::lock::{BaseProvider, LockedDeb};
 use crate::model::sha256::HashingWriter;
@@ -103,8 +102,7 @@ impl Bootstrap<'_> {
     async fn resolve(&self, distribution: Distribution) -> Result<Vec<LockedDeb>, BaseError> {
         let mirrors = discover(&self.request.mirrors, distribution)?;
         let suite = &self.request.suite;
-        let row = Matrix::current().base(&self.request.name);
-        if let Some(why) = row.and_then(|row| row.experimental.as_ref()) {
+        if let Some(why) = &self.request.experimental {
             let text = format!("building `{}` from packages is experimental: {why}", self.request.name);
             self.reporter.report(Event::Warning { text });
         }

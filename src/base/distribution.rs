@@ -84,11 +84,11 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::compat::Matrix;
+    use crate::model::compat;
 
     #[test]
     fn bases_that_are_built_from_packages_have_a_distribution() {
-        for row in &Matrix::current().bases {
+        for row in &compat::embedded().bases {
             let found = Distribution::of(&row.suite).map(|found| found.name().to_lowercase());
             let expected = row.bootstrap.then(|| row.distribution.clone());
             assert_eq!(found, expected, "{}", row.name);

@@ -46,7 +46,7 @@ pub use inspect::{BaseInfo, inspect_base};
 pub use mirrors::{MirrorError, MirrorSources, Mirrors, discover};
 pub use provider::{package_list, prepare};
 pub use release::{ReleaseError, index_date};
-pub use request::{Base, BaseArchive, BaseRequest, ProviderChoice};
+pub use request::{Base, BaseArchive, BaseRequest};
 pub use seen_index::{OlderIndex, SeenIndex};
 pub use signature::{Keyring, fingerprint_of};
 pub use signature_error::SignatureError;

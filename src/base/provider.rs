@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::bootstrap::{Bootstrap, is_bootstrappable};
 use super::error::BaseError;
 use super::image::image_base;
-use super::request::{Base, BaseRequest, ProviderChoice};
+use super::request::{Base, BaseRequest};
 use super::tools::BaseTools;
 use crate::model::lock::{BaseProvider, LockedDeb};
+use crate::model::request::BaseChoice;
 use crate::registry::RetryPolicy;
 use crate::report::Event;
 
@@ -21,8 +22,8 @@ pub async fn prepare(means: &BaseTools<'_>, request: &BaseRequest<'_>) -> Result
     let BaseTools { engine, store, fetch, reporter, .. } = means;
     let bootstrap = Bootstrap { engine: *engine, store, fetch, reporter: Arc::clone(reporter), request };
     match choice(request) {
-        ProviderChoice::Bootstrap => bootstrap.base().await,
-        ProviderChoice::Auto if is_bootstrappable(&request.suite) => {
+        BaseChoice::Bootstrap => bootstrap.base().await,
+        BaseChoice::Auto if is_bootstrappable(&request.suite) => {
             match image_base(means, request, RetryPolicy::SHORT).await {
                 Err(error @ (BaseError::NotPullable { .. } | BaseError::Registry(_))) => {
                     let text = format!(
@@ -36,7 +37,7 @@ pub async fn prepare(means: &BaseTools<'_>, request: &BaseRequest<'_>) -> Result
                 other => other,
             }
         }
-        ProviderChoice::Image | ProviderChoice::Auto => image_base(means, request, RetryPolicy::NEEDED).await,
+        BaseChoice::Image | BaseChoice::Auto => image_base(means, request, RetryPolicy::NEEDED).await,
     }
 }
 
@@ -52,10 +53,10 @@ pub async fn package_list(
 }
 
 /// Returns the provider; the lock file decides first.
-fn choice(request: &BaseRequest<'_>) -> ProviderChoice {
+fn choice(request: &BaseRequest<'_>) -> BaseChoice {
     match request.locked.map(|locked| locked.provider) {
-        Some(BaseProvider::Image) => ProviderChoice::Image,
-        Some(BaseProvider::Bootstrap) => ProviderChoice::Bootstrap,
+        Some(BaseProvider::Image) => BaseChoice::Image,
+        Some(BaseProvider::Bootstrap) => BaseChoice::Bootstrap,
         None => request.provider,
     }
 }
@@ -329,7 +330,8 @@ mod tests {
         BaseRequest {
             name: "debian:12".to_owned(),
             suite: "bookworm".to_owned(),
-            provider: ProviderChoice::Auto,
+            experimental: None,
+            provider: BaseChoice::Auto,
             machine: Machine::X86_64,
             mirrors: MirrorSources::default(),
             locked,
@@ -428,7 +430,7 @@ mod tests {
         let wanted = BaseRequest {
             name: "ubuntu:22.04".to_owned(),
             suite: "jammy".to_owned(),
-            provider: ProviderChoice::Image,
+            provider: BaseChoice::Image,
             ..request(None)
         };
         let error = f.prepare(&engine, &wanted).await.expect_err("another processor");
@@ -478,9 +480,9 @@ mod tests {
             provider,
             ..request(None)
         };
-        let auto = f.prepare(&fake(), &ubuntu(ProviderChoice::Auto)).await.expect_err("none");
+        let auto = f.prepare(&fake(), &ubuntu(BaseChoice::Auto)).await.expect_err("none");
         assert!(matches!(auto, BaseError::Registry(_)), "{auto}");
-        let bootstrap = f.prepare(&fake(), &ubuntu(ProviderChoice::Bootstrap)).await.expect_err("none");
+        let bootstrap = f.prepare(&fake(), &ubuntu(BaseChoice::Bootstrap)).await.expect_err("none");
         assert!(matches!(bootstrap, BaseError::NotBootstrappable { .. }), "{bootstrap}");
     }
 
@@ -502,7 +504,7 @@ mod tests {
         let (engine, f) = (fake(), fixture());
         let lock = f.locked();
         let base = f.prepare(&engine, &request(Some(&lock))).await.expect("base");
-        let provider = ProviderChoice::Bootstrap;
+        let provider = BaseChoice::Bootstrap;
         let fresh = BaseRequest { provider, ..request(None) };
         f.prepare(&engine, &fresh).await.expect_err("no mirror has the index");
         let recent = BaseRequest { recent: Some(lock.packages.as_slice()), ..fresh };

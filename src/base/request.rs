@@ -9,20 +9,9 @@ use super::mirrors::{MirrorSources, discover};
 use crate::engine::Engine;
 use crate::model::address::Address;
 use crate::model::lock::{BaseProvider, LockedBase, LockedDeb};
+use crate::model::request::BaseChoice;
 use crate::model::sha256::sha256_hex;
 use crate::model::versions::{GlibcVersion, Machine};
-
-/// Choice of the base provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ProviderChoice {
-    /// The image if it is local or can be pulled, else a bootstrap.
-    #[default]
-    Auto,
-    /// A registry or local image.
-    Image,
-    /// The distribution's packages.
-    Bootstrap,
-}
 
 /// The requested base.
 #[derive(Debug, Clone)]
@@ -31,8 +20,10 @@ pub struct BaseRequest<'a> {
     pub name: String,
     /// `bookworm`.
     pub suite: String,
+    /// Why making it of packages is experimental, if it is.
+    pub experimental: Option<String>,
     /// Which provider; a lock decides before it.
-    pub provider: ProviderChoice,
+    pub provider: BaseChoice,
     /// The processor.
     pub machine: Machine,
     /// Sources of mirrors, for missing packages.

@@ -3,10 +3,12 @@
 use std::num::NonZeroUsize;
 
 use camino::Utf8PathBuf;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::TypedValueParser;
 
-use crate::model::request::BuilderChoice;
+use crate::model::request::{BuilderChoice, SpecArgument};
 
+use super::choices::one_of;
 use super::{LockSource, ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
@@ -29,22 +31,11 @@ With several specs, images that an earlier run has built, checked and tagged are
 --no-cache, --upgrade, --locked or --require-gpu is given.";
 
 /// What puts an image together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum BuilderArg {
-    /// This program, from layers made straight from the wheels.
-    #[default]
-    Assembled,
-    /// The engine, by the steps of a Dockerfile.
-    Dockerfile,
-}
-
-impl From<BuilderArg> for BuilderChoice {
-    fn from(builder: BuilderArg) -> Self {
-        match builder {
-            BuilderArg::Dockerfile => Self::Dockerfile,
-            BuilderArg::Assembled => Self::Assembled,
-        }
-    }
+fn builders() -> impl TypedValueParser<Value = BuilderChoice> {
+    one_of([
+        ("assembled", BuilderChoice::Assembled, "This program, from layers made straight from the wheels"),
+        ("dockerfile", BuilderChoice::Dockerfile, "The engine, by the steps of a Dockerfile"),
+    ])
 }
 
 /// Arguments of `build`.
@@ -54,10 +45,10 @@ impl From<BuilderArg> for BuilderChoice {
 pub struct BuildArgs {
     /// Specs to build: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     #[arg(value_name = "SPEC")]
-    pub specs: Vec<String>,
+    pub specs: Vec<SpecArgument>,
     /// Build every supported variant matching the filter, such as `pytorch-cuda:2.8` (latest patch releases only).
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["specs", "tags", "lockfile"])]
-    pub all_supported: Option<String>,
+    pub all_supported: Option<SpecArgument>,
     /// Number of parallel builds.
     #[arg(long, value_name = "N", default_value = "2")]
     pub jobs: NonZeroUsize,
@@ -93,8 +84,8 @@ pub struct BuildArgs {
     pub trust: bool,
     /// The builder: `assembled` makes layers straight from the wheels, with the same image digest each time;
     /// `dockerfile` runs a step of a Dockerfile for each layer.
-    #[arg(long, value_enum, default_value_t, value_name = "BUILDER")]
-    pub builder: BuilderArg,
+    #[arg(long, value_parser = builders(), default_value = "assembled", value_name = "BUILDER")]
+    pub builder: BuilderChoice,
     /// Parts of the spec.
     #[command(flatten)]
     pub parts: SpecPartArgs,

@@ -3,6 +3,8 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Subcommand};
 
+use crate::model::request::SpecArgument;
+
 const EXAMPLES: &str = "\
 Examples:
   envforge compat show \"variant jax 0.8.0\"    print the facts of a row and their source
@@ -88,7 +90,7 @@ pub struct CompatAbiArgs {
     pub wheel: String,
     /// Spec whose lock the wheel is checked against [default: current project].
     #[arg(long, value_name = "SPEC")]
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// Lock file [default: the spec's or the project's].
     #[arg(long, value_name = "FILE")]
     pub lockfile: Option<Utf8PathBuf>,

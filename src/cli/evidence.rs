@@ -4,8 +4,9 @@ use camino::Utf8PathBuf;
 use clap::{Args, Subcommand};
 
 use super::target::platforms;
-use super::verify::Level;
-use crate::model::request::{self, MaxAge};
+use super::verify::levels;
+use crate::model::request::{self, Level, MaxAge};
+use crate::model::versions::Machine;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,7 +53,7 @@ pub struct EvidenceArgs {
     pub key: Vec<Utf8PathBuf>,
     /// Platform, for an image of several.
     #[arg(long, value_name = "PLATFORM", value_parser = platforms())]
-    pub platform: Option<String>,
+    pub platform: Option<Machine>,
     /// What to do with it.
     #[command(subcommand)]
     pub command: Option<EvidenceCommand>,
@@ -97,7 +98,7 @@ pub struct AdmitArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
     /// Lowest level.
-    #[arg(long, value_enum, default_value = "quick", value_name = "LEVEL")]
+    #[arg(long, value_parser = levels(), default_value = "quick", value_name = "LEVEL")]
     pub level: Level,
     /// Oldest checks: `90d`, `12h`, `4w`.
     #[arg(long, value_name = "AGE", default_value = "90d")]
@@ -107,7 +108,7 @@ pub struct AdmitArgs {
     pub key: Vec<Utf8PathBuf>,
     /// Platform, for an image of several.
     #[arg(long, value_name = "PLATFORM", value_parser = platforms())]
-    pub platform: Option<String>,
+    pub platform: Option<Machine>,
 }
 
 /// Arguments of `evidence withdraw`.
@@ -123,25 +124,21 @@ pub struct WithdrawArgs {
     #[arg(long, value_name = "VERSION")]
     pub driver: Option<String>,
     /// This level and those above it [default: all].
-    #[arg(long, value_enum, value_name = "LEVEL")]
+    #[arg(long, value_parser = levels(), value_name = "LEVEL")]
     pub level: Option<Level>,
     /// Private key [env: `ENVFORGE_SIGNING_KEY`, the key itself].
     #[arg(long, value_name = "FILE")]
     pub key: Option<Utf8PathBuf>,
     /// Platform, for an image of several.
     #[arg(long, value_name = "PLATFORM", value_parser = platforms())]
-    pub platform: Option<String>,
+    pub platform: Option<Machine>,
 }
 
 into_request!(AdmitArgs => EvidenceAdmit {
     image, evidence, gpu, driver, here, same_architecture, exact_driver, count, level, max_age, key, platform,
 });
 
-impl From<WithdrawArgs> for request::EvidenceWithdraw {
-    fn from(WithdrawArgs { image, gpu, driver, level, key, platform }: WithdrawArgs) -> Self {
-        Self { image, gpu, driver, level: level.map(Into::into), key, platform }
-    }
-}
+into_request!(WithdrawArgs => EvidenceWithdraw { image, gpu, driver, level, key, platform });
 
 impl From<EvidenceArgs> for request::Command {
     fn from(EvidenceArgs { image, save, html, key, platform, command }: EvidenceArgs) -> Self {

@@ -1,12 +1,16 @@
 //! `envforge export`.
 
 use camino::Utf8PathBuf;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::TypedValueParser;
+use clap::{Args, Subcommand};
 
 use crate::model::file_compression::FileCompression;
-use crate::model::request::{self, ExportFormat, ExportedImage, FileKind};
+use crate::model::request::{
+    self, ExportFormat, ExportedImage, FileKind, Level, PolicyController, SpecArgument,
+};
 
-use super::verify::Level;
+use super::choices::one_of;
+use super::verify::levels;
 use super::{LockSource, ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
@@ -142,7 +146,7 @@ pub enum ExportCommand {
 #[command(allow_missing_positional = true)]
 pub struct DockerfileArgs {
     /// Spec to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// Output directory; must be empty or absent unless --force.
     pub dir: Utf8PathBuf,
     /// Overwrite an earlier export in DIR.
@@ -204,7 +208,7 @@ pub struct PushedArgs {
 #[command(allow_missing_positional = true)]
 pub struct LockFileArgs {
     /// Spec whose lock file is exported: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// Output file (a pylock is `pylock.toml` or `pylock.NAME.toml`); must not exist unless --force.
     #[arg(value_name = "FILE")]
     pub file: Utf8PathBuf,
@@ -267,7 +271,7 @@ pub struct FileArgs {
 #[derive(Debug, Clone, Args)]
 pub struct PolicyArgs {
     /// Admission controller that reads it.
-    #[arg(value_enum, value_name = "CONTROLLER")]
+    #[arg(value_parser = controllers(), value_name = "CONTROLLER")]
     pub controller: PolicyController,
     /// Images: `HOST/NAME`, or all below `HOST/` or `HOST/PATH/`.
     #[arg(value_name = "IMAGES")]
@@ -282,7 +286,7 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "GPU")]
     pub gpu: Vec<String>,
     /// Lowest level.
-    #[arg(long, value_enum, default_value = "quick", value_name = "LEVEL")]
+    #[arg(long, value_parser = levels(), default_value = "quick", value_name = "LEVEL")]
     pub level: Level,
     /// Replace FILE if it exists.
     #[arg(long)]
@@ -290,21 +294,11 @@ pub struct PolicyArgs {
 }
 
 /// Admission controllers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PolicyController {
-    /// Kyverno (`ImageValidatingPolicy`).
-    Kyverno,
-    /// Sigstore's policy controller (`ClusterImagePolicy`).
-    Sigstore,
-}
-
-impl From<PolicyController> for request::PolicyController {
-    fn from(controller: PolicyController) -> Self {
-        match controller {
-            PolicyController::Kyverno => Self::Kyverno,
-            PolicyController::Sigstore => Self::Sigstore,
-        }
-    }
+fn controllers() -> impl TypedValueParser<Value = PolicyController> {
+    one_of([
+        ("kyverno", PolicyController::Kyverno, "Kyverno (`ImageValidatingPolicy`)"),
+        ("sigstore", PolicyController::Sigstore, "Sigstore's policy controller (`ClusterImagePolicy`)"),
+    ])
 }
 
 into_request!(PolicyArgs => ExportPolicy { controller, images, target, key, gpu, level, force });

@@ -1,9 +1,11 @@
 //! `envforge images`, `inspect`, `diff`, `size`, `prune`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::TypedValueParser;
 
+use super::choices::one_of;
 use super::{ProjectArgs, SpecPartArgs};
-use crate::model::request;
+use crate::model::request::SizeBy;
 
 const IMAGES: &str = "\
 Examples:
@@ -90,21 +92,11 @@ pub struct DiffArgs {
 }
 
 /// The parts whose sizes are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SizeByArg {
-    /// Layers of the image.
-    Component,
-    /// Device code in its libraries, by GPU architecture.
-    Gpu,
-}
-
-impl From<SizeByArg> for request::SizeBy {
-    fn from(by: SizeByArg) -> Self {
-        match by {
-            SizeByArg::Component => Self::Component,
-            SizeByArg::Gpu => Self::Gpu,
-        }
-    }
+fn parts_of_size() -> impl TypedValueParser<Value = SizeBy> {
+    one_of([
+        ("component", SizeBy::Component, "Layers of the image"),
+        ("gpu", SizeBy::Gpu, "Device code in its libraries, by GPU architecture"),
+    ])
 }
 
 /// Arguments of `size`.
@@ -115,8 +107,8 @@ pub struct SizeArgs {
     #[arg(value_name = "IMAGE|SPEC")]
     pub name: Option<String>,
     /// Parts to list.
-    #[arg(long, value_enum, default_value = "component", value_name = "PARTS")]
-    pub by: SizeByArg,
+    #[arg(long, value_parser = parts_of_size(), default_value = "component", value_name = "PARTS")]
+    pub by: SizeBy,
     /// Also write both as an HTML page with treemaps.
     #[arg(long, value_name = "FILE")]
     pub html: Option<camino::Utf8PathBuf>,

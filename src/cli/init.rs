@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use crate::model::request::SpecArgument;
+
 const EXAMPLES: &str = "\
 Examples:
   envforge init                             use the files here, else the latest PyTorch
@@ -15,7 +17,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct InitArgs {
     /// Spec of the project [default: what its files ask for, else pytorch-cuda, for this machine].
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// File or directory to read instead of this directory: requirements, pyproject.toml, a lock of uv, Poetry, PDM, pixi or conda-lock,
     /// environment.yml, a Dockerfile, a script or notebook that installs packages; or an image: NAME:TAG of the engine, or a file of
     /// `docker save`. Nothing of it is run.

@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use crate::model::request::SpecArgument;
+
 use super::TargetArgs;
 
 const EXAMPLES: &str = "\
@@ -16,7 +18,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct ListArgs {
     /// Product whose versions are listed, such as pytorch-cuda [default: one line for each product].
-    pub name: Option<String>,
+    pub name: Option<SpecArgument>,
     /// Framework, such as jax.
     #[arg(long, value_name = "NAME", conflicts_with = "name")]
     pub framework: Option<String>,

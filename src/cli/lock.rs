@@ -2,7 +2,11 @@
 
 use camino::Utf8PathBuf;
 use clap::Args;
+use clap::builder::TypedValueParser;
 
+use crate::model::request::{BaseChoice, SpecArgument};
+
+use super::choices::one_of;
 use super::{ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
@@ -25,7 +29,7 @@ Examples:
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct LockArgs {
     /// Spec to lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// Check that the lock file is up to date (offline; exit 1 if not).
     #[arg(long, conflicts_with_all = ["digest", "diff", "upgrade", "upgrade_package"])]
     pub check: bool,
@@ -93,8 +97,8 @@ pub struct LockSource {
     /// Allow building this package or dependency from source if no wheel is compatible (repeatable).
     #[arg(long, value_name = "PACKAGE", requires = "with")]
     pub allow_source: Vec<String>,
-    /// Use a prebuilt wheel for an unpublished variant (repeatable: the framework, then its companions). The lock file
-    /// records its SHA-256.
+    /// Use a prebuilt wheel of a requested package, or of an unpublished variant: the framework, then its companions
+    /// (repeatable). The lock file records its SHA-256.
     #[arg(long, value_name = "FILE")]
     pub wheel: Vec<Utf8PathBuf>,
     /// Build from source without confirmation.
@@ -104,14 +108,19 @@ pub struct LockSource {
     #[arg(long, value_name = "IMAGE")]
     pub base: Option<String>,
     /// How to obtain the base image: pull it, or bootstrap it from distribution packages.
-    #[arg(long, value_name = "PROVIDER", value_parser = ["auto", "image", "bootstrap"])]
-    pub base_provider: Option<String>,
+    #[arg(long, value_name = "PROVIDER", value_parser = base_choices())]
+    pub base_provider: Option<BaseChoice>,
     /// Network mode of build containers.
     #[arg(long, value_name = "NETWORK", value_parser = ["bridge", "host"])]
     pub network: Option<String>,
     /// Accept a signed package index of the distribution that is older than one its mirror served before.
     #[arg(long)]
     pub accept_older: bool,
+}
+
+/// How to obtain the base image.
+fn base_choices() -> impl TypedValueParser<Value = BaseChoice> {
+    one_of([BaseChoice::Auto, BaseChoice::Image, BaseChoice::Bootstrap].map(|one| (one.as_str(), one, "")))
 }
 
 into_request!(LockArgs => Lock { spec, check, diff, digest, refresh, from, extra, group, trust, parts, project, source, target });

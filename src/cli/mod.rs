@@ -5,6 +5,7 @@ mod into_request;
 
 mod build;
 mod candidates;
+mod choices;
 mod compat;
 mod completion;
 mod containers;
@@ -34,7 +35,9 @@ mod verify;
 mod why;
 
 use camino::Utf8PathBuf;
-use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use choices::one_of;
+use clap::builder::TypedValueParser;
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
 pub use build::BuildArgs;
 pub use compat::{CompatAbiArgs, CompatCommand, CompatLintArgs, CompatShowArgs, CompatUseArgs};
@@ -61,7 +64,7 @@ pub use vendor::VendorArgs;
 pub use verify::VerifyArgs;
 pub use why::WhyArgs;
 
-use crate::model::request;
+use crate::model::request::{self, ProgressMode};
 
 const SHORT_AFTER_HELP: &str =
     "Examples, exit codes: `envforge --help`. A command: `envforge COMMAND --help`.";
@@ -93,14 +96,12 @@ pub struct Cli {
 }
 
 /// How `--progress` shows work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ProgressMode {
-    /// Bars on a terminal, plain lines otherwise.
-    Auto,
-    /// Plain lines, one per step.
-    Plain,
-    /// One JSON object per event on stderr.
-    Json,
+fn progress_modes() -> impl TypedValueParser<Value = ProgressMode> {
+    one_of([
+        ("auto", ProgressMode::Auto, "Bars on a terminal, plain lines otherwise"),
+        ("plain", ProgressMode::Plain, "Plain lines, one per step"),
+        ("json", ProgressMode::Json, "One JSON object per event on stderr"),
+    ])
 }
 
 /// Options of every command.
@@ -123,7 +124,7 @@ pub struct GlobalArgs {
     #[arg(
         long,
         global = true,
-        value_enum,
+        value_parser = progress_modes(),
         default_value = "auto",
         value_name = "MODE",
         hide_short_help = true
@@ -132,16 +133,6 @@ pub struct GlobalArgs {
     /// Configuration file [default: ~/.config/envforge/config.toml].
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub config: Option<Utf8PathBuf>,
-}
-
-impl From<ProgressMode> for request::ProgressMode {
-    fn from(mode: ProgressMode) -> Self {
-        match mode {
-            ProgressMode::Auto => Self::Auto,
-            ProgressMode::Plain => Self::Plain,
-            ProgressMode::Json => Self::Json,
-        }
-    }
 }
 
 /// The commands.

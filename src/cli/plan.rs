@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use crate::model::request::SpecArgument;
+
 use super::{ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
@@ -17,7 +19,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
     /// Spec to plan: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// Parts of the spec.
     #[command(flatten)]
     pub parts: SpecPartArgs,

@@ -39,7 +39,7 @@ pub struct PushArgs {
     /// Platforms that the tag holds (comma-separated): add this image to it and keep those of the other platforms. Each image is pushed from
     /// an engine of its platform.
     #[arg(long, value_name = "PLATFORM,...", value_delimiter = ',', value_parser = platforms())]
-    pub platform: Vec<String>,
+    pub platform: Vec<Machine>,
     /// Also copy the image's evidence: from the registries that it came from, and what `import` or a vendor folder brought.
     #[arg(long)]
     pub evidence: bool,
@@ -64,8 +64,7 @@ impl From<PushArgs> for request::Push {
         let mut targets = names;
         let is_of_project = project.option().is_some() || targets.len() == 1;
         let image = (!is_of_project).then(|| targets.remove(0));
-        let platforms = platform.iter().filter_map(|name| Machine::of_platform(name)).collect();
         let parts = parts.into();
-        Self { image, targets, compression, platforms, evidence, attest, key, parts, project }
+        Self { image, targets, compression, platforms: platform, evidence, attest, key, parts, project }
     }
 }

@@ -1,12 +1,15 @@
 //! The options of the target machine.
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use crate::model::versions::Machine;
 
 /// The platforms that images are built for, also by the names of their processors.
-pub(super) fn platforms() -> PossibleValuesParser {
+pub(super) fn platforms() -> impl TypedValueParser<Value = Machine> {
     let platform = |name, processors: [&'static str; 2]| PossibleValue::new(name).aliases(processors);
-    [platform("linux/amd64", ["amd64", "x86_64"]), platform("linux/arm64", ["arm64", "aarch64"])].into()
+    let all = [platform("linux/amd64", ["amd64", "x86_64"]), platform("linux/arm64", ["arm64", "aarch64"])];
+    PossibleValuesParser::from(all).try_map(|name| Machine::of_platform(&name).ok_or("unknown platform"))
 }
 
 /// The target machine.
@@ -24,7 +27,7 @@ pub struct TargetArgs {
     pub target: Option<String>,
     /// Platform of the image.
     #[arg(long, value_name = "PLATFORM", value_parser = platforms())]
-    pub platform: Option<String>,
+    pub platform: Option<Machine>,
     /// Allow NVIDIA's forward-compatibility package where supported.
     #[arg(long)]
     pub forward_compat: bool,

@@ -3,6 +3,8 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 
+use crate::model::request::SpecArgument;
+
 use super::{LockSource, ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
@@ -20,7 +22,7 @@ Examples:
 #[command(after_help = EXAMPLES, allow_missing_positional = true)]
 pub struct VendorArgs {
     /// Spec to vendor: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// Vendor directory; several lock files can share it.
     pub dir: Utf8PathBuf,
     /// Verify the directory against its lock files.

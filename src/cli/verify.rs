@@ -1,9 +1,11 @@
 //! `envforge verify`.
 
 use camino::Utf8PathBuf;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::TypedValueParser;
 
-use crate::model::request;
+use super::choices::one_of;
+use crate::model::request::Level;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,27 +33,13 @@ Exit code 1: a check failed. Without a GPU only the static checks run; the summa
 failed, 3 if none failed and one that was asked, or every node, gave no report.";
 
 /// Scope of the checks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Level {
-    /// Checks that need no GPU.
-    Static,
-    /// Static and GPU checks, except slow ones (`torch.compile`, DDP).
-    Quick,
-    /// All correctness checks.
-    Full,
-    /// Full plus performance measurements.
-    Perf,
-}
-
-impl From<Level> for request::Level {
-    fn from(level: Level) -> Self {
-        match level {
-            Level::Static => Self::Static,
-            Level::Quick => Self::Quick,
-            Level::Full => Self::Full,
-            Level::Perf => Self::Perf,
-        }
-    }
+pub(super) fn levels() -> impl TypedValueParser<Value = Level> {
+    one_of([
+        ("static", Level::Static, "Checks that need no GPU"),
+        ("quick", Level::Quick, "Static and GPU checks, except slow ones (`torch.compile`, DDP)"),
+        ("full", Level::Full, "All correctness checks"),
+        ("perf", Level::Perf, "Full plus performance measurements"),
+    ])
 }
 
 /// Arguments of `verify`.
@@ -63,7 +51,7 @@ pub struct VerifyArgs {
     #[arg(value_name = "IMAGE|SPEC|FILE")]
     pub images: Vec<String>,
     /// Scope of the checks.
-    #[arg(long, value_enum, default_value = "full", value_name = "LEVEL")]
+    #[arg(long, value_parser = levels(), default_value = "full", value_name = "LEVEL")]
     pub level: Level,
     /// GPUs: `all`, `none`, or comma-separated indices or UUIDs [default: all available].
     #[arg(long, value_name = "GPUS")]
@@ -89,6 +77,9 @@ pub struct VerifyArgs {
     /// Sign what the checks proved and attach it to the image in its registry; a failure withdraws.
     #[arg(long)]
     pub attest: bool,
+    /// Name the machines that passed and the UUIDs of their GPUs in what is signed: whoever reads the registry reads them.
+    #[arg(long, requires = "attest")]
+    pub attest_nodes: bool,
     /// Private key for --attest: PKCS#8 or cosign's [env: `ENVFORGE_SIGNING_KEY`, the key itself].
     #[arg(long, value_name = "FILE", requires = "attest")]
     pub key: Option<Utf8PathBuf>,
@@ -106,4 +97,4 @@ pub struct VerifyArgs {
     pub project: super::ProjectArgs,
 }
 
-into_request!(VerifyArgs => Verify { images, level, gpus, gpu, lock, junit, html, record, push, attest, key, last, fleet, parts, project });
+into_request!(VerifyArgs => Verify { images, level, gpus, gpu, lock, junit, html, record, push, attest, attest_nodes, key, last, fleet, parts, project });

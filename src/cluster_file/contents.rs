@@ -77,7 +77,7 @@ impl<'a> Contents<'a> {
         let known = sha256.and_then(|sha256| self.known.get(&(size, sha256)).cloned());
         let file = match known {
             Some(file) => file,
-            None if size < BLOCK as u64 => self.add_small(size, write)?,
+            None if size < BLOCK as u64 => self.add_small((size, sha256), write)?,
             None => self.add_large(size, write)?,
         };
         if let Some(sha256) = sha256 {
@@ -118,7 +118,7 @@ impl<'a> Contents<'a> {
 
     fn add_small<E: From<Error>>(
         &mut self,
-        size: u64,
+        (size, sha256): (u64, Option<[u8; 32]>),
         write: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> std::result::Result<(), E>,
     ) -> std::result::Result<WrittenFile, E> {
         let mut small = std::mem::take(&mut self.small);
@@ -130,18 +130,18 @@ impl<'a> Contents<'a> {
         if small.len() as u64 != size {
             return Err(changed().into());
         }
-        let file = self.place(&small)?;
+        let file = self.place(&small, sha256)?;
         self.small = small;
         Ok(file)
     }
 
     /// Puts a small file where it lies already, or at the end of the block that is being filled.
-    fn place(&mut self, content: &[u8]) -> Result<WrittenFile> {
+    fn place(&mut self, content: &[u8], sha256: Option<[u8; 32]>) -> Result<WrittenFile> {
         let size = content.len() as u64;
         if content.is_empty() {
             return Ok(WrittenFile::default());
         }
-        let key = (size, Sha256::digest(content).into());
+        let key = (size, sha256.unwrap_or_else(|| Sha256::digest(content).into()));
         if let Some(file) = self.known.get(&key) {
             return Ok(file.clone());
         }

@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::assemble::{AssembleError, library_tables};
 use crate::failure::Exit;
 use crate::model::abi::{AuditedLibrary, audit};
-use crate::model::compat::Matrix;
 use crate::model::counted::counted;
 use crate::model::request::{self, LockOptions, ProjectOptions, TargetOptions};
 use crate::model::stack::Stack;
@@ -17,11 +16,12 @@ use crate::packages::{PackagesError, WheelName};
 use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
 use crate::workflow::build_request::wanted;
-use crate::workflow::custom_base::named_base;
+use crate::workflow::custom_base::{matrix_on, named_base};
 use crate::workflow::error::CommandError;
 use crate::workflow::given_wheel::{GivenWheel, WheelFile};
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::session::LazySession;
 use crate::workflow::stack::stack;
 use crate::workflow::symbol_tables::tables_of_lock;
 
@@ -57,16 +57,15 @@ pub(super) async fn abi(args: &request::CompatAbi, settings: &Settings) -> Resul
     let given = GivenWheel::parse(&args.wheel, settings)?;
     let source = LockOptions { lockfile: args.lockfile.clone(), ..LockOptions::default() };
     let target = TargetOptions::default();
-    let wanted = wanted(args.spec.as_deref(), &ProjectOptions::default(), &source, &target, settings)?;
-    let named = named_base(settings, &wanted.source, &wanted.target).await?;
+    let wanted = wanted(args.spec.as_ref(), &ProjectOptions::default(), &source, &target, settings)?;
+    let named = named_base(&LazySession::of(settings), &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let lock_file = lock_path(settings, &stack, &wanted.source);
     let Some(lock) = read_lock(&lock_file)? else {
         return Err(LockingError::Missing { file: lock_file.to_string() }.into());
     };
-    let bases = named.iter().map(|named| &named.row).chain(&Matrix::current().bases);
     // Of a base without a row only the least that its framework needs is known.
-    let of_base = bases.into_iter().find(|base| base.name == lock.stack.base).map(|base| &base.glibc);
+    let of_base = matrix_on(named.as_ref(), settings).base(&lock.stack.base).map(|base| &base.glibc);
     let glibc = of_base.unwrap_or(&lock.stack.glibc);
     let reporter = reporter(settings.output);
     let wheel = given.find((&lock, glibc), settings, &reporter).await?;

@@ -5,7 +5,7 @@ use camino::Utf8Path;
 use serde_json::json;
 
 use crate::failure::Exit;
-use crate::model::compat::{Fault, Matrix, faults, read};
+use crate::model::compat::{Fault, faults, read_unlinted};
 use crate::model::counted::counted;
 use crate::model::request;
 use crate::report::Printer;
@@ -16,13 +16,13 @@ use crate::workflow::matrix_override::{install_archive, remove_override};
 pub(super) fn lint(args: &request::CompatLint, settings: &Settings) -> Result<Exit, CommandError> {
     let (edition, rows, found) = match &args.dir {
         None => {
-            let matrix = Matrix::current();
+            let matrix = &settings.matrix;
             (matrix.edition.clone(), matrix.rows().len(), faults(matrix))
         }
         Some(folder) => {
             let files = files(folder)?;
             let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-            let matrix = read(&files)?;
+            let matrix = read_unlinted(&files)?;
             (matrix.edition.clone(), matrix.rows().len(), faults(&matrix))
         }
     };
@@ -58,7 +58,7 @@ pub(crate) fn files(folder: &Utf8Path) -> Result<Vec<(String, String)>, CommandE
 }
 
 pub(super) fn show(args: &request::CompatShow, settings: &Settings) -> Exit {
-    let matrix = Matrix::current();
+    let matrix = &settings.matrix;
     let wanted = args.row.trim().to_lowercase();
     let rows = matrix.rows();
     let found: Vec<_> = rows.iter().filter(|row| row.label().to_lowercase().starts_with(&wanted)).collect();
@@ -85,7 +85,7 @@ pub(super) fn show(args: &request::CompatShow, settings: &Settings) -> Exit {
 pub(super) fn use_archive(args: &request::CompatUse, settings: &Settings) -> Result<Exit, CommandError> {
     let (Some(file), Some(sha256)) = (&args.file, &args.sha256) else {
         remove_override(settings)?;
-        Printer.text(&format!("using built-in matrix {}", Matrix::embedded().edition));
+        Printer.text(&format!("using built-in matrix {}", crate::model::compat::embedded().edition));
         return Ok(Exit::Done);
     };
     let matrix = install_archive(settings, file, sha256)?;

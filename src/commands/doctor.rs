@@ -6,7 +6,6 @@ use super::explain;
 use crate::engine::{Engine as _, GpuAccess};
 use crate::failure::Exit;
 use crate::host::{self, EngineFacts, HostFacts, HostFinding, HostReport, Severity, SystemFacts};
-use crate::model::compat::Matrix;
 use crate::model::counted::counted;
 use crate::model::request;
 use crate::model::wrap::{hanging, wrapped};
@@ -38,9 +37,9 @@ struct FullReport {
 
 pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Result<Exit, CommandError> {
     if let Some(text) = &args.explain {
-        return explain::explain(text, &settings.paths.current_dir, settings.output);
+        return explain::explain(text, settings);
     }
-    let matrix = Matrix::current();
+    let matrix = &settings.matrix;
     let report = HostReport {
         gpus: host::detect(),
         system: host::system("/".into()),

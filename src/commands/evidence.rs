@@ -14,21 +14,18 @@ use crate::evidence::{
 use crate::failure::Exit;
 use crate::fetch::Fetcher;
 use crate::host::{self, GpuError};
-use crate::model::compat::Matrix;
 use crate::model::counted::counted;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::request::{self, TargetOptions};
-use crate::model::versions::DriverVersion;
+use crate::model::versions::{DriverVersion, Machine};
 use crate::pages::evidence_page;
 use crate::registry::Registry;
 use crate::report::{Event, NullReporter, Printer, reporter};
 use crate::settings::{KeyPurpose, Settings, TargetOverrides};
 use crate::store::{read_regular, write_atomically};
 use crate::workflow::error::CommandError;
-use crate::workflow::evidence::{
-    EvidenceError, is_unknown, signing_key, trusted_keys, withdraw as take_back,
-};
+use crate::workflow::evidence::{Attester, EvidenceError, is_unknown, signing_key, trusted_keys};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::downloads;
 use crate::workflow::target::{machine, target};
@@ -105,11 +102,11 @@ struct Gathered {
 
 async fn gathered(
     image: &str,
-    platform: Option<String>,
+    platform: Option<Machine>,
     settings: &Settings,
 ) -> Result<Gathered, CommandError> {
     let image: ImageRef = image.parse()?;
-    let machine = machine(&TargetOptions { platform, ..TargetOptions::default() });
+    let machine = machine(&TargetOptions { platform, ..TargetOptions::default() }, &settings.matrix);
     let registry = registry(settings)?;
     let subject = registry.evidence_subject(&image, machine).await?;
     let digest = subject.manifest.digest;
@@ -126,7 +123,7 @@ async fn gathered(
 pub(super) async fn evidence(args: &request::Evidence, settings: &Settings) -> Result<Exit, CommandError> {
     let signers = trusted_keys(&args.key, settings, KeyPurpose::Tests)?;
     let Gathered { name, pinned, digest, index, found, .. } =
-        gathered(&args.image, args.platform.clone(), settings).await?;
+        gathered(&args.image, args.platform, settings).await?;
     let now = Timestamp::now();
     let known = if signers.is_empty() {
         Collection::unchecked(&found, &digest, now)
@@ -236,7 +233,7 @@ pub(super) async fn admit(args: &request::EvidenceAdmit, settings: &Settings) ->
         saved(file.as_str(), args.image.as_deref(), settings)?
     } else {
         let image = args.image.as_deref().unwrap_or_default();
-        let gathered = gathered(image, args.platform.clone(), settings).await;
+        let gathered = gathered(image, args.platform, settings).await;
         if gathered.as_ref().is_err_and(|error| is_unknown(error) && error.exit() == Exit::Outside) {
             let text = "neither admitted nor refused: not known".to_owned();
             reporter(settings.output).report(Event::Note { text });
@@ -245,7 +242,7 @@ pub(super) async fn admit(args: &request::EvidenceAdmit, settings: &Settings) ->
     };
     let now = Timestamp::now();
     let known = Collection::by(&signers, &found, &digest, now);
-    let admission = judge(&known, &wanted, Matrix::current(), now);
+    let admission = judge(&known, &wanted, &settings.matrix, now);
     let is_refused = matches!(admission, Admission::Refused(_));
     let exit = answer(pinned, admission, settings);
     // What was not read might have proven it.
@@ -306,7 +303,7 @@ fn wanted(
     } else {
         // The environment is not asked: the answer is for what was typed alone.
         let options = TargetOptions { gpu: args.gpu.clone(), driver: typed, ..TargetOptions::default() };
-        let target = target(&options, &TargetOverrides::default(), Matrix::current(), &NullReporter)?;
+        let target = target(&options, &TargetOverrides::default(), &settings.matrix, &NullReporter)?;
         let gpus: Vec<_> = target.gpus.into_iter().map(|gpu| (gpu.name, gpu.compute_capability)).collect();
         (gpus, target.driver)
     };
@@ -369,17 +366,19 @@ pub(super) async fn withdraw(
         .transpose()
         .map_err(|cause| RequestError::Version { option: "--driver", cause })?;
     let image: ImageRef = args.image.parse()?;
-    let machine = machine(&TargetOptions { platform: args.platform.clone(), ..TargetOptions::default() });
+    let options = TargetOptions { platform: args.platform, ..TargetOptions::default() };
+    let machine = machine(&options, &settings.matrix);
     let registry = registry(settings)?;
     let subject = registry.evidence_subject(&image, machine).await?;
-    let names = Matrix::current().gpu_names();
+    let names = settings.matrix.gpu_names();
     let is_meant = |entry: &Entry| {
         args.gpu.as_ref().is_none_or(|gpu| is_model(entry, gpu, &names))
             && driver.as_ref().is_none_or(|driver| driver.major() == entry.branch())
             && args.level.is_none_or(|level| entry.level >= level)
     };
     let reporter = reporter(settings.output);
-    let (attached, withdrawn) = take_back(&registry, (&image, &subject), &key, is_meant, &reporter).await?;
+    let attester = Attester { registry: &registry, key: &key, matrix: &settings.matrix, reporter: &reporter };
+    let (attached, withdrawn) = attester.withdraw((&image, &subject), is_meant).await?;
     if settings.output.json {
         let (image, standing) = (&attached.pinned, attached.standing);
         Printer.json(&WithdrawReport { schema: 1, image, withdrawn: &withdrawn, standing });

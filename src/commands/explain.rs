@@ -2,7 +2,6 @@
 
 use std::io::{Error, Read as _};
 
-use camino::Utf8Path;
 use serde::Serialize;
 
 use super::this_machine::ThisMachine;
@@ -13,7 +12,7 @@ use crate::model::typed_path::looks_like_path;
 use crate::model::visible::visible_line;
 use crate::model::wrap::{hanging, wrapped};
 use crate::report::Printer;
-use crate::settings::Output;
+use crate::settings::Settings;
 use crate::store::read_regular;
 use crate::workflow::error::CommandError;
 
@@ -61,8 +60,9 @@ struct MarkedLine {
 const LARGEST_LOG: u64 = 256 << 20;
 
 /// Explains a text, the file that it names, or standard input for `-`.
-pub(super) fn explain(text: &str, folder: &Utf8Path, output: Output) -> Result<Exit, CommandError> {
-    let path = folder.join(text);
+pub(super) fn explain(text: &str, settings: &Settings) -> Result<Exit, CommandError> {
+    let output = settings.output;
+    let path = settings.paths.current_dir.join(text);
     let bytes = if text == "-" {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes)?;
@@ -77,7 +77,7 @@ pub(super) fn explain(text: &str, folder: &Utf8Path, output: Output) -> Result<E
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let found = findings(&text);
     let lines = if text.trim_end().contains('\n') { marked_lines(&text, &found) } else { Vec::new() };
-    let machine = ThisMachine::default();
+    let machine = ThisMachine::new(&settings.matrix);
     let here = |finding: &Finding| machine.has(finding.diagnosis.id);
     if output.json {
         let errors = found.errors.iter().enumerate();

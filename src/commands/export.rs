@@ -6,7 +6,6 @@ use jiff::tz::TimeZone;
 use crate::evidence::Signer;
 use crate::failure::{Exit, Failure};
 use crate::model::cluster::ClusterRuntime;
-use crate::model::compat::Matrix;
 use crate::model::export::cluster::{self, JobImage};
 use crate::model::export::compose::{ProjectPaths, compose as compose_text};
 use crate::model::export::devcontainer::{IMAGE_FOLDER, devcontainer as devcontainer_json};
@@ -15,12 +14,14 @@ use crate::model::export::kubernetes::{
 };
 use crate::model::export::nfd::compatibility;
 use crate::model::export::project_code::CODE_FOLDER;
-use crate::model::image::plan::{BaseSource, BuildPlan, name};
+use crate::model::image::plan::{BaseSource, BuildPlan, UNVERIFIED, name};
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
 use crate::model::request::{self, ExportedImage};
+use crate::model::versions::Machine;
 use crate::model::visible::visible_line;
+use crate::registry::{Registry, RetryPolicy};
 use crate::report::{Event, Printer, reporter};
 use crate::settings::{KeyPurpose, ProvenOn, Settings};
 use crate::store::{Store, write_atomically};
@@ -35,6 +36,7 @@ use crate::workflow::export_context::{
 };
 use crate::workflow::export_file::check_target;
 use crate::workflow::project_sources::built_hash;
+use crate::workflow::session::{LazySession, SessionOptions, downloads};
 
 const APPTAINER_README: &str = "\
 Build it in this directory, as root or with `--fakeroot`: `apptainer build image.sif image.def`.
@@ -89,8 +91,9 @@ Each node takes the image from its registry, by digest, with pyxis and enroot; a
 pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
-    let requested = Box::pin(requested(args, settings)).await?;
-    Box::pin(exported(requested, &dir, settings)).await?;
+    let lazy = LazySession::new(settings, SessionOptions::of(&args.source));
+    let requested = Box::pin(requested(args, &lazy)).await?;
+    Box::pin(exported(requested, &dir, &lazy)).await?;
     Printer.text(dir.as_str());
     Ok(Exit::Done)
 }
@@ -128,7 +131,7 @@ pub(super) async fn apptainer(args: &request::Export, settings: &Settings) -> Re
 /// The same with a batch script for Slurm.
 pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     if args.image == ExportedImage::PushedOrBuilt {
-        let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+        let wanted = wanted(args.spec.as_ref(), &args.project, &args.source, &args.target, settings)?;
         if let Some(folder) = ClusterFolder::of(&wanted, settings)? {
             return slurm_of_file(args, &folder, settings);
         }
@@ -155,7 +158,7 @@ fn runtime_of_cluster(
     args: &request::Export,
     settings: &Settings,
 ) -> Result<Option<ClusterRuntime>, CommandError> {
-    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+    let wanted = wanted(args.spec.as_ref(), &args.project, &args.source, &args.target, settings)?;
     Ok(wanted.cluster.runtime.or(settings.cluster.runtime))
 }
 
@@ -191,21 +194,20 @@ fn slurm_of_file(
 }
 
 /// A kustomize base that names a pushed image.
-pub(super) fn kubernetes(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn kubernetes(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
     let reference = pushed(args.image.name().unwrap_or_default())?;
     let Described { lock, shell, .. } = described(args, settings)?;
-    let admit = admit_call(settings)?;
+    let admit = admit_call((&reference, lock.stack.machine), settings).await?;
     let calls = (&agent_call(), admit.as_ref());
-    let files = kubernetes_files(&lock, &shell, &reference, calls, Matrix::current());
+    let files = kubernetes_files(&lock, &shell, &reference, calls, &settings.matrix);
     let files = files.ok_or_else(|| NoNode { name: name(&lock) })?;
     for (file, text) in files {
         write_atomically(&dir.join(file), text.as_bytes())?;
     }
     let mut readme = KUBERNETES_README.to_owned();
-    if admit.is_some() {
-        let image = admitting_image(&reference);
+    if let Some(AdmitCall { image, .. }) = &admit {
         let text =
             format!("the pods start only with evidence of a trusted key; `{image}` must hold envforge");
         reporter(settings.output).report(Event::Note { text });
@@ -218,7 +220,10 @@ pub(super) fn kubernetes(args: &request::Export, settings: &Settings) -> Result<
 }
 
 /// What the pods ask of the image's evidence, as the configuration does here; `None`: it neither requires evidence nor names a key.
-fn admit_call(settings: &Settings) -> Result<Option<AdmitCall>, CommandError> {
+async fn admit_call(
+    (pushed, machine): (&ImageRef, Machine),
+    settings: &Settings,
+) -> Result<Option<AdmitCall>, CommandError> {
     let signers = trusted_keys(&[], settings, KeyPurpose::Tests)?;
     let required = settings.policy.require_evidence.clone();
     if signers.is_empty() {
@@ -231,6 +236,7 @@ fn admit_call(settings: &Settings) -> Result<Option<AdmitCall>, CommandError> {
     };
     let required = required.unwrap_or_default();
     Ok(Some(AdmitCall {
+        image: admitting(pushed, machine, settings).await?,
         keys: signers.into_iter().map(key).collect(),
         agents: settings.policy.agents.clone().unwrap_or_default(),
         here: required.gpu() == ProvenOn::Here,
@@ -239,12 +245,33 @@ fn admit_call(settings: &Settings) -> Result<Option<AdmitCall>, CommandError> {
     }))
 }
 
+/// The image of the init container: by the digest that its tag has now, so that nobody who may write tags exchanges what decides; by the
+/// tag alone where its registry does not say.
+async fn admitting(
+    pushed: &ImageRef,
+    machine: Machine,
+    settings: &Settings,
+) -> Result<ImageRef, CommandError> {
+    let image: ImageRef = admitting_image(pushed).parse()?;
+    let (fetch, _) = downloads(settings)?;
+    let registry = Registry::new(fetch, settings.registry.clone());
+    match registry.resolve(&image, machine, RetryPolicy::SHORT).await {
+        Ok(found) => Ok(image.pinned(&found.digest)),
+        Err(error) => {
+            let text =
+                format!("the init container is named by its tag, since its digest is not known: {error}");
+            reporter(settings.output).report(Event::Warning { text });
+            Ok(image)
+        }
+    }
+}
+
 /// The GPUs and drivers that run the image, for Node Feature Discovery. Asks no engine.
 pub(super) fn nfd(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let file = settings.paths.current_dir.join(&args.dir);
     check_target(&file, args.force)?;
     let RequestedLock { lock, .. } = requested_lock(args, settings)?;
-    let text = compatibility(&lock, Matrix::current()).ok_or_else(|| NoNode { name: name(&lock) })?;
+    let text = compatibility(&lock, &settings.matrix).ok_or_else(|| NoNode { name: name(&lock) })?;
     write_atomically(&file, text.as_bytes())?;
     Printer.text(file.as_str());
     Ok(Exit::Done)
@@ -320,12 +347,13 @@ enum Chosen {
 }
 
 /// Returns the image that was named, else that of the lock's last push, else one to build.
-async fn chosen(args: &request::Export, settings: &Settings) -> Result<Chosen, CommandError> {
+async fn chosen(args: &request::Export, lazy: &LazySession<'_>) -> Result<Chosen, CommandError> {
+    let settings = lazy.settings;
     if let Some(text) = args.image.name() {
         let reference = pushed(text)?;
         return Ok(Chosen::Pushed(reference, Box::new(described(args, settings)?)));
     }
-    let requested = Box::new(Box::pin(requested(args, settings)).await?);
+    let requested = Box::new(Box::pin(requested(args, lazy)).await?);
     if args.image == ExportedImage::Built {
         return Ok(Chosen::Built(requested));
     }
@@ -333,11 +361,32 @@ async fn chosen(args: &request::Export, settings: &Settings) -> Result<Chosen, C
         Some((reference, described)) => {
             let text = format!("image of the last push: {reference}");
             reporter(settings.output).report(Event::Note { text });
+            check_verified(&reference, settings)?;
             Ok(Chosen::Pushed(pushed(&reference.to_string())?, Box::new(described)))
         }
         None if args.image == ExportedImage::LastPush => Err(NotPushed.into()),
         None => Ok(Chosen::Built(requested)),
     }
+}
+
+/// Warns of a last push whose checks had not passed; an error where the policy asks for proof.
+fn check_verified(last: &ImageRef, settings: &Settings) -> Result<(), EvidenceError> {
+    if !last.tag().is_some_and(|tag| tag.ends_with(UNVERIFIED)) {
+        return Ok(());
+    }
+    if let Some(required) = &settings.policy.require_evidence {
+        return Err(EvidenceError::Required {
+            image: last.to_string(),
+            level: required.level(),
+            file: settings.origin("policy.require-evidence").unwrap_or_default(),
+            reasons: vec!["it was pushed as unverified: its checks have not passed on a GPU".to_owned()],
+            is_known: true,
+        });
+    }
+    let text =
+        format!("{last} was pushed before its checks passed on a GPU: `envforge verify {last} --push`");
+    reporter(settings.output).report(Event::Warning { text });
+    Ok(())
 }
 
 /// Says what an export needs no engine for.
@@ -358,7 +407,8 @@ fn or_file(error: CommandError) -> CommandError {
 async fn below(args: &request::Export, settings: &Settings) -> Result<Source, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
-    let requested = match Box::pin(chosen(args, settings)).await? {
+    let lazy = LazySession::new(settings, SessionOptions::of(&args.source));
+    let requested = match Box::pin(chosen(args, &lazy)).await? {
         Chosen::Pushed(reference, described) => {
             let Described { lock, shell, folder, code } = *described;
             return Ok(Source { dir, lock, shell, folder, code, image: Image::Pushed(reference) });
@@ -367,7 +417,7 @@ async fn below(args: &request::Export, settings: &Settings) -> Result<Source, Co
     };
     check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
     let Exported { lock, shell, folder, code, plan, bottom, published } =
-        Box::pin(exported(*requested, &dir.join(IMAGE_FOLDER), settings)).await?;
+        Box::pin(exported(*requested, &dir.join(IMAGE_FOLDER), &lazy)).await?;
     Ok(Source { dir, lock, shell, folder, code, image: Image::Built(Box::new(plan), bottom, published) })
 }
 
@@ -411,7 +461,8 @@ pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) ->
         return Err(NotEmpty { dir: dir.to_string() }.into());
     }
     check_empty(&dir.join(CODE_FOLDER), args.force)?;
-    let (lock, code, reference) = match Box::pin(chosen(args, settings)).await.map_err(or_pushed)? {
+    let lazy = LazySession::new(settings, SessionOptions::of(&args.source));
+    let (lock, code, reference) = match Box::pin(chosen(args, &lazy)).await.map_err(or_pushed)? {
         Chosen::Pushed(reference, described) => {
             let Described { lock, code, .. } = *described;
             (lock, code, Some(reference))
@@ -419,7 +470,7 @@ pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) ->
         Chosen::Built(requested) => {
             check_empty(&image, args.force)?;
             check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
-            let made = Box::pin(exported(*requested, &image, settings)).await;
+            let made = Box::pin(exported(*requested, &image, &lazy)).await;
             let Exported { lock, code, .. } = made.map_err(or_pushed)?;
             ignore(&dir)?;
             (lock, code, None)

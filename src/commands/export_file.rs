@@ -25,7 +25,7 @@ use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::read_lock;
 use crate::workflow::project_sources::built_hash;
 use crate::workflow::proven::reports_of;
-use crate::workflow::session::Session;
+use crate::workflow::session::{LazySession, Session};
 use crate::workflow::shell::build_first;
 
 /// What `export squashfs --json` and `export sif --json` print.
@@ -181,7 +181,8 @@ async fn found(
     settings: &Settings,
     parts: (&Store, &Arc<dyn Reporter>),
 ) -> Result<Found, CommandError> {
-    let session = &match Session::open(settings, None).await {
+    let lazy = LazySession::of(settings);
+    let session = match lazy.session().await {
         Ok(session) => session,
         Err(error) => return at_hand(args, settings, parts, error),
     };
@@ -242,39 +243,10 @@ mod tests {
     use crate::model::cluster::digits_of;
     use crate::model::lock::{UserAdditions, sample};
     use crate::model::markdown::{documented_fields, printed_fields};
-    use crate::model::request::{GlobalOptions, ProgressMode, ProjectOptions};
+    use crate::model::request::ProjectOptions;
     use crate::model::sha256::sha256_hex;
-    use crate::settings::{Config, Environment, Output, Paths, Terminals, UserDirectories};
     use crate::store::built_images::remember_built;
     use crate::workflow::assemble::{LayerSource, RecipeLayer};
-
-    /// A machine without an engine, with directories below `root`.
-    fn settings(root: &Utf8Path) -> Settings {
-        let variable = |name: &str, value: String| (name.to_owned(), value);
-        let environment: Environment = [
-            variable("HOME", root.join("home").into()),
-            variable("ENVFORGE_CACHE_DIR", root.join("cache").into()),
-            variable("ENVFORGE_STATE_DIR", root.join("state").into()),
-            variable("DOCKER_HOST", format!("unix://{root}/no.sock")),
-        ]
-        .into_iter()
-        .collect();
-        let user = UserDirectories::of(&environment).expect("a home");
-        let args = GlobalOptions {
-            json: false,
-            quiet: true,
-            verbose: 0,
-            no_progress: true,
-            progress: ProgressMode::Auto,
-            config: None,
-        };
-        let output = Output::of(&args, &environment, Terminals::default());
-        let paths = Paths::of(&environment, &user, root.join("c.toml"));
-        let settings = Settings::from_parts(output, paths, environment, user, Config::default());
-        let mut settings = settings.expect("settings");
-        settings.paths.current_dir = root.to_owned();
-        settings
-    }
 
     /// An image of one file, built here from the lock.
     fn built(store: &Store, lock: &Lock, content: &str) {
@@ -302,7 +274,7 @@ mod tests {
     async fn image_of_each_lock_is_written_once_to_the_cluster() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Utf8Path::from_path(folder.path()).expect("UTF-8").canonicalize_utf8().expect("there");
-        let settings = settings(&root);
+        let settings = Settings::below(&root);
         let project = "schema = 1\nname = 'p'\nspec = 'pytorch-cuda:2.8-cu128'\n[target]\nany = true\n\
                        [cluster]\nruntime = 'apptainer'\nfolder = 'images'\n";
         fs_err::write(root.join("envforge.toml"), project).expect("ours");
@@ -344,7 +316,7 @@ mod tests {
     async fn export_that_another_one_overtakes_ends_well() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Utf8Path::from_path(folder.path()).expect("UTF-8").canonicalize_utf8().expect("there");
-        let settings = settings(&root);
+        let settings = Settings::below(&root);
         let store = Store::open(&settings.paths.cache, &settings.paths.state).expect("a store");
         let project = "schema = 1\nname = 'p'\nspec = 'pytorch-cuda:2.8-cu128'\n[target]\nany = true\n";
         fs_err::write(root.join("envforge.toml"), project).expect("ours");

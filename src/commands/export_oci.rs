@@ -12,7 +12,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::export_layout::export_layout;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_info::described;
-use crate::workflow::session::Session;
+use crate::workflow::session::LazySession;
 
 /// What `export oci --json` prints.
 #[derive(Serialize)]
@@ -27,7 +27,8 @@ struct Report<'a> {
 }
 
 pub(super) async fn export_oci(args: &request::ExportOci, settings: &Settings) -> Result<Exit, CommandError> {
-    let session = &Session::open(settings, None).await?;
+    let lazy = LazySession::of(settings);
+    let session = lazy.session().await?;
     let found = described(session, args.image.as_deref(), &args.project).await?;
     let unbuilt = || ImageError::SpecNotBuilt { spec: found.name.clone() };
     let image = found.image.as_ref().ok_or_else(unbuilt)?;

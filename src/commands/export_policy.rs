@@ -5,7 +5,6 @@ use jiff::Timestamp;
 
 use crate::evidence::{SUMMARY_TYPE, Signer};
 use crate::failure::Exit;
-use crate::model::compat::Matrix;
 use crate::model::export::policy::{EvidencePolicy, ImageScope};
 use crate::model::request::{self, TargetOptions};
 use crate::report::{Event, NullReporter, Printer, reporter};
@@ -43,7 +42,7 @@ pub(super) fn export_policy(args: &request::ExportPolicy, settings: &Settings) -
     if !args.gpu.is_empty() {
         // The environment is not asked: the policy is about what was typed alone.
         let options = TargetOptions { gpu: args.gpu.clone(), ..TargetOptions::default() };
-        let target = target(&options, &TargetOverrides::default(), Matrix::current(), &NullReporter)?;
+        let target = target(&options, &TargetOverrides::default(), &settings.matrix, &NullReporter)?;
         capabilities.extend(target.gpus.iter().map(|gpu| gpu.compute_capability));
         capabilities.sort_unstable();
         capabilities.dedup();

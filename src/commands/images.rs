@@ -23,7 +23,7 @@ use crate::workflow::old_cluster_files::{OldFile, old_cluster_files};
 use crate::workflow::own_images::listed_images;
 use crate::workflow::proven::proven;
 use crate::workflow::required_evidence::KeptProofs;
-use crate::workflow::session::Session;
+use crate::workflow::session::{LazySession, Session};
 use crate::workflow::unused_images::{Unused, is_in_use, lock_of, remove_unused, unused};
 
 const SPEC_LABEL: &str = "io.envforge.spec";
@@ -89,10 +89,11 @@ struct Row<'a> {
 }
 
 pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
-    let session = Session::open(settings, None).await?;
-    let all = listed_images(&session).await?;
+    let lazy = LazySession::of(settings);
+    let session = lazy.session().await?;
+    let all = listed_images(session).await?;
     let used = in_use(&session.store);
-    let rows = rows(&session, all.iter(), &all, |image| is_in_use(&session.store, image, &all, &used))?;
+    let rows = rows(session, all.iter(), &all, |image| is_in_use(&session.store, image, &all, &used))?;
     if settings.output.json {
         Printer.json(&Report {
             schema: 1,
@@ -109,18 +110,19 @@ pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
 }
 
 pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<Exit, CommandError> {
-    let session = Session::open(settings, None).await?;
-    let all = listed_images(&session).await?;
-    let unused = unused(&session, &all, args.cache).await?;
+    let lazy = LazySession::of(settings);
+    let session = lazy.session().await?;
+    let all = listed_images(session).await?;
+    let unused = unused(session, &all, args.cache).await?;
     let of_cluster = old_cluster_files(settings, &session.store, &*session.reporter);
     if args.yes {
-        remove_unused(&session, &unused).await?;
+        remove_unused(session, &unused).await?;
     }
     let Unused { images, volumes, files } = unused;
     let cache = args
         .cache
         .then(|| CacheReport { files: files.len(), bytes: files.iter().map(|file| file.size).sum() });
-    let rows = rows(&session, images.iter().copied(), &all, |_| Ok(false))?;
+    let rows = rows(session, images.iter().copied(), &all, |_| Ok(false))?;
     let own: u64 = rows.iter().map(|row| row.size - row.shared.min(row.size)).sum();
     if settings.output.json {
         let volumes = Some(volumes);

@@ -12,7 +12,7 @@ use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
 use crate::workflow::import_layout::{Imported, import_layout};
-use crate::workflow::session::Session;
+use crate::workflow::session::LazySession;
 
 /// What `import --json` prints.
 #[derive(Serialize)]
@@ -29,7 +29,8 @@ pub(super) async fn import(args: &request::Import, settings: &Settings) -> Resul
     let typed: ImageRef = args.tag.parse()?;
     let tagged = if typed.tag().is_some() { typed } else { format!("{}:latest", args.tag).parse()? };
     let tag = unverified(&tagged)?;
-    let session = &Session::open(settings, None).await?;
+    let lazy = LazySession::of(settings);
+    let session = lazy.session().await?;
     let path = settings.paths.current_dir.join(&args.path);
     let imported = import_layout(session, (&path, args.evidence), &tag).await?;
     let Imported { image, digest, statements } = imported;

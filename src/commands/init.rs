@@ -12,8 +12,9 @@ use crate::model::migrate::{
     Change, Migration, Origin, OtherFramework, Question, Reading, Refusal, Row, decide, starter,
 };
 use crate::model::project::{FILE, SCHEMA_FILE, json_schema};
-use crate::model::request::{self, LockOptions, ProjectOptions};
+use crate::model::request::{self, LockOptions, ProjectOptions, RequestedSpec, SpecArgument};
 use crate::model::resolve::{CompanionRequest, ResolveOptions, resolve, unfit};
+use crate::model::spec::Spec;
 use crate::model::stack::Stack;
 use crate::model::wrap::{hanging, wrapped};
 use crate::report::{Printer, reporter};
@@ -24,6 +25,7 @@ use crate::workflow::companions::check_companions;
 use crate::workflow::error::CommandError;
 use crate::workflow::read_folder::{Surroundings, read_file, read_folder};
 use crate::workflow::read_image::{read_archive, read_image, read_layout};
+use crate::workflow::session::LazySession;
 use crate::workflow::stack::stack;
 use crate::workflow::target::{machine, options, target};
 
@@ -49,26 +51,28 @@ pub(super) async fn init(args: &request::Init, settings: &Settings) -> Result<Ex
         return Err(ProjectExists { file: file.to_string() }.into());
     }
     let readings = readings(args, folder, settings).await?;
-    let resolved = |spec: &str| stack(settings, spec, &LockOptions::default(), &args.target, None);
-    if let Some(typed) = &args.spec {
+    let resolved = |spec: &RequestedSpec| stack(settings, spec, &LockOptions::default(), &args.target, None);
+    let typed = args.spec.as_ref().map(SpecArgument::checked).transpose()?;
+    if let Some(typed) = typed {
         resolved(typed)?;
     }
     let is_default = readings.is_empty() && args.spec.is_none();
     let found = if readings.is_empty() {
-        let stack = resolved(args.spec.as_deref().unwrap_or("pytorch-cuda"))?;
+        let stack = resolved(typed.unwrap_or(&Spec::of("pytorch-cuda").into()))?;
         let short = stack.name.trim_end_matches(&format!("-py{}", stack.python)).to_owned();
-        Migration { spec: args.spec.clone().unwrap_or(short), ..Migration::default() }
+        let spec = typed.map_or(short, |typed| typed.written().to_owned());
+        Migration { spec, ..Migration::default() }
     } else {
-        let matrix = Matrix::current();
+        let matrix = &*settings.matrix;
         let target = target(&args.target, &settings.target, matrix, &*reporter(settings.output))?;
         let options = options(&args.target, &LockOptions::default(), settings);
         let question = Question {
-            spec: args.spec.as_deref(),
+            spec: typed,
             is_here: args.from.is_none(),
             matrix,
             machine: target.machine,
             resolve: &|spec| resolve(&spec.parse().ok()?, &target, matrix, &options).ok(),
-            fits: &|spec, stack, requirements| fits(spec, stack, requirements, &options),
+            fits: &|spec, stack, requirements| fits(spec, stack, requirements, &options, matrix),
         };
         match decide(readings, &question) {
             Ok(found) => found,
@@ -99,7 +103,7 @@ async fn readings(
     folder: &Utf8Path,
     settings: &Settings,
 ) -> Result<Vec<Reading>, CommandError> {
-    let around = Surroundings { matrix: Matrix::current(), machine: machine(&args.target) };
+    let around = Surroundings { matrix: &settings.matrix, machine: machine(&args.target, &settings.matrix) };
     let Some(from) = &args.from else { return Ok(read_folder(folder, around)) };
     let path = folder.join(from);
     match fs_err::metadata(&path) {
@@ -110,7 +114,8 @@ async fn readings(
         Ok(_) if path.extension() == Some("tar") => Ok(vec![read_archive(&path, around)?]),
         Ok(_) => Ok(read_file(&path, around)),
         Err(_) if is_image_name(from.as_str()) => {
-            Ok(vec![read_image(settings, from.as_str(), around).await?])
+            let lazy = LazySession::of(settings);
+            Ok(vec![read_image(lazy.session().await?, from.as_str(), around).await?])
         }
         Err(error) => Err(NoSuchSource { path: from.to_string(), why: reason(&error) }.into()),
     }
@@ -123,26 +128,32 @@ fn is_image_name(name: &str) -> bool {
 }
 
 /// Whether packages fit a stack, as far as the matrix knows.
-fn fits(spec: &str, stack: &Stack, requirements: &[String], options: &ResolveOptions) -> bool {
+fn fits(
+    spec: &str,
+    stack: &Stack,
+    requirements: &[String],
+    options: &ResolveOptions,
+    matrix: &Matrix,
+) -> bool {
     let Ok(spec) = spec.parse() else { return false };
-    let matrix = Matrix::current();
     unfit(CompanionRequest { spec: &spec, matrix, options, requirements, allow_source: &[] }, stack)
         .is_empty()
 }
 
 /// Compares every package that is asked for with the stack, as `build` would.
 fn compared(found: &Migration, args: &request::Init, settings: &Settings) -> Result<(), CommandError> {
-    let stack = stack(settings, &found.spec, &LockOptions::default(), &args.target, None)?;
+    let spec = SpecArgument::from(found.spec.clone());
+    let stack = stack(settings, spec.checked()?, &LockOptions::default(), &args.target, None)?;
     let source = LockOptions { with: found.compared.clone(), ..LockOptions::default() };
-    let wanted = wanted(Some(&found.spec), &ProjectOptions::default(), &source, &args.target, settings)?;
-    check_companions(settings, &wanted, &stack, Matrix::current())
+    let wanted = wanted(Some(&spec), &ProjectOptions::default(), &source, &args.target, settings)?;
+    check_companions(settings, &wanted, &stack, &settings.matrix)
 }
 
 /// Prints the table, and returns why there is no project.
 fn refused(
     refusal: Refusal,
     output: Output,
-    resolved: &dyn Fn(&str) -> Result<Stack, CommandError>,
+    resolved: &dyn Fn(&RequestedSpec) -> Result<Stack, CommandError>,
 ) -> Result<Exit, CommandError> {
     let (spec, files, rows, error) = match refusal {
         Refusal::NothingUnderstood { files, rows } => {
@@ -192,7 +203,8 @@ fn refused(
             let what = "these files contradict each other".to_owned();
             let hint = hint(&rows, None);
             let contradiction = || NotUnderstood { files: files.clone(), what, hint }.into();
-            let error = resolved(&spec).err().unwrap_or_else(contradiction);
+            let asked = spec.parse().map_err(CommandError::from);
+            let error = asked.and_then(|spec| resolved(&spec)).err().unwrap_or_else(contradiction);
             (Some(spec), files, rows, error)
         }
     };

@@ -24,7 +24,7 @@ use crate::workflow::image_info::{NamedImage, described};
 use crate::workflow::proven::proven;
 use crate::workflow::request_error::RequestError;
 use crate::workflow::required_evidence::proven_by_key;
-use crate::workflow::session::Session;
+use crate::workflow::session::{LazySession, Session};
 use crate::workflow::spec_parts::{restricted_name, restricted_names};
 
 /// What `inspect --json` prints.
@@ -59,18 +59,19 @@ struct DiffReport<'a> {
 }
 
 pub(super) async fn inspect(args: &request::Inspect, settings: &Settings) -> Result<Exit, CommandError> {
-    let name = restricted_name(args.name.as_ref(), &args.parts)?;
-    let session = Session::open(settings, None).await?;
-    let found = described(&session, name.as_deref(), &args.project).await?;
+    let name = restricted_name(args.name.as_ref(), &args.parts, &settings.matrix)?;
+    let lazy = LazySession::of(settings);
+    let session = lazy.session().await?;
+    let found = described(session, name.as_deref(), &args.project).await?;
     if args.sbom {
         let lock = found.lock.as_ref().ok_or_else(|| unknown_lock(&found.name))?;
-        Printer.json(&lock.spdx(&found.name));
+        Printer.json(&lock.spdx(&found.name, &session.matrix));
         return Ok(Exit::Done);
     }
     let image = found.image.as_ref();
     let proven = image.map(|image| proven(&session.store, &*session.reporter, image)).transpose()?;
     let evidence = match image.zip(proven.as_ref()) {
-        Some((image, proven)) if !proven.is_verified() => proven_by_key(&session, image).await?,
+        Some((image, proven)) if !proven.is_verified() => proven_by_key(session, image).await?,
         _ => None,
     };
     let evidence = evidence.map(|by| by.text());
@@ -164,15 +165,18 @@ pub(super) async fn diff(args: &request::Diff, settings: &Settings) -> Result<Ex
     if let (Some(spec), Some(option)) = (args.to.clone(), args.project.option()) {
         return Err(RequestError::SpecAndProject { spec, option }.into());
     }
-    let mut names = restricted_names(std::iter::once(&args.from).chain(&args.to), &args.parts)?.into_iter();
-    let session = Session::open(settings, None).await?;
-    let from = described(&session, names.next().as_deref(), &ProjectOptions::default()).await?;
-    let to = described(&session, names.next().as_deref(), &args.project).await?;
+    let mut names =
+        restricted_names(std::iter::once(&args.from).chain(&args.to), &args.parts, &settings.matrix)?
+            .into_iter();
+    let lazy = LazySession::of(settings);
+    let session = lazy.session().await?;
+    let from = described(session, names.next().as_deref(), &ProjectOptions::default()).await?;
+    let to = described(session, names.next().as_deref(), &args.project).await?;
     let lock = |side: &NamedImage| side.lock.clone().ok_or_else(|| unknown_lock(&side.name));
     let (old, new) = (lock(&from)?, lock(&to)?);
     let changes = old.changes(&new);
     let layers = from.image.as_ref().zip(to.image.as_ref()).map(|(one, other)| common(one, other));
-    let paths = paths(&session, &old, &new)?;
+    let paths = paths(session, &old, &new)?;
     let (from, to) = (from.name.as_str(), to.name.as_str());
     let report = DiffReport { schema: 1, from, to, changes: &changes, layers, paths: paths.as_deref() };
     if let Some(file) = &args.html {

@@ -18,13 +18,13 @@ use crate::workflow::supported::newest_patches;
 use crate::workflow::target::{machine, target};
 
 pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, CommandError> {
-    let matrix = Matrix::current();
+    let matrix = &settings.matrix;
     let filter = filter(args, matrix)?;
     let named = args.for_this_machine || !args.target.gpu.is_empty() || args.target.driver.is_some();
     let target = if named {
         target(&args.target, &settings.target, matrix, &*reporter(settings.output))?
     } else {
-        Target::any(machine(&args.target))
+        Target::any(machine(&args.target, matrix))
     };
     let options = ResolveOptions {
         forward_compat: args.target.forward_compat,
@@ -51,7 +51,7 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
     if let Some(cuda) = &args.cuda {
         let bad = || RequestError::BadPart { option: "--cuda", value: cuda.clone() };
         let wanted = cuda_part(cuda).ok_or_else(bad)?;
-        found.retain(|entry| entry.spec.parse::<Spec>().is_ok_and(|spec| has_cuda(spec, wanted)));
+        found.retain(|entry| has_cuda(entry.spec.clone(), wanted));
     }
     if !args.all {
         found = newest_patches(found);
@@ -86,8 +86,11 @@ fn has_cuda(mut spec: Spec, wanted: CudaRequest) -> bool {
 }
 
 fn filter(args: &request::List, matrix: &Matrix) -> Result<Option<Spec>, CommandError> {
+    if let Some(name) = &args.name {
+        return Ok(Some(name.checked()?.parsed().clone()));
+    }
     let framework = args.framework.as_deref().map(|framework| product(matrix, framework));
-    Ok(args.name.as_deref().or(framework).map(str::parse).transpose()?)
+    Ok(framework.map(str::parse).transpose()?)
 }
 
 /// The product of a framework, by any word people use for it; a word that is none stays, for the refusal to name.

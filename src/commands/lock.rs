@@ -14,13 +14,13 @@ use crate::store::Store;
 use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::companions::check_companions;
 use crate::workflow::content_digest::digest_of;
-use crate::workflow::custom_base::{BaseAtHand, matrix_of, named_base};
+use crate::workflow::custom_base::{BaseAtHand, matrix_on, named_base};
 use crate::workflow::dated_indexes::check_dated_indexes;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_records::forget_other_layout;
 use crate::workflow::listed_names::with_listed;
-use crate::workflow::local_wheels::LocalWheels;
+use crate::workflow::local_wheels::{LocalWheels, WheelPlaces};
 use crate::workflow::lock::{LockedBuild, check_locked, lock_for};
 use crate::workflow::lock_changes::proposed;
 use crate::workflow::lock_error::LockingError;
@@ -28,7 +28,7 @@ use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::misfits::misfits_of;
 use crate::workflow::named::Named;
 use crate::workflow::own_images::image_of_lock;
-use crate::workflow::session::Session;
+use crate::workflow::session::{LazySession, Session, SessionOptions};
 use crate::workflow::stack::{stack, stack_at_hand};
 use crate::workflow::tool_lock::{ToolLockReport, preferring};
 
@@ -59,7 +59,7 @@ struct CheckReport<'a> {
 }
 
 pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Exit, CommandError> {
-    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
+    let wanted = wanted(args.spec.as_ref(), &args.project, &args.source, &args.target, settings)?
         .with_parts(&args.parts)?;
     let wanted = BuildRequest { trust: args.trust, renews: !args.source.locked, ..wanted };
     if args.check {
@@ -117,6 +117,7 @@ impl Made {
                 None => Printer.say(&format!("next: envforge build{}", args.project.arguments())),
                 // The other options of the call belong to the next one, too.
                 Some(spec) => {
+                    let spec = spec.written();
                     let but = if args.from.is_some() { " but those of --from" } else { "" };
                     Printer.say(&format!("next: envforge build {spec}, with the same options{but}"));
                 }
@@ -131,29 +132,31 @@ pub(super) async fn made(
     wanted: &BuildRequest,
     settings: &Settings,
 ) -> Result<Made, CommandError> {
-    let named = named_base(settings, &wanted.source, &wanted.target).await?;
+    let options = SessionOptions { refresh: args.refresh, ..SessionOptions::of(&wanted.source) };
+    let lazy = LazySession::new(settings, options);
+    let named = named_base(&lazy, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let wanted = &preferring(wanted, args, &stack, settings)?;
-    check_companions(settings, wanted, &stack, &matrix_of(named.as_ref()))?;
+    check_companions(settings, wanted, &stack, matrix_on(named.as_ref(), settings))?;
     check_dated_indexes(settings, wanted, &stack)?;
-    check_locked(settings, &stack, wanted)?;
+    check_locked(settings, &stack, named.as_ref(), wanted)?;
     let wanted = &with_listed(wanted, &stack, settings).await?;
-    let session = Session { refresh: args.refresh, ..Session::open(settings, Some(&wanted.source)).await? };
+    let session = &lazy.session().await?.on_base(named.as_ref());
     session.refreshed().await?;
-    let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), wanted)).await?;
+    let mut locked = Box::pin(lock_for(session, stack, named.as_ref(), wanted)).await?;
     let content = if args.digest {
-        forget_other_layout(&session, &mut locked);
-        Some(content(&session, &locked, &wanted.spec).await?)
+        forget_other_layout(session, &mut locked);
+        Some(content(session, &locked, wanted.spec.written()).await?)
     } else {
         locked.lock.records.content.clone()
     };
     let (name, hash) = (crate::model::image::plan::name(&locked.lock), locked.lock.hash());
-    let report = |tool| ToolLockReport::of(tool, &locked.lock, &session.store);
+    let report = |tool| ToolLockReport::of(tool, &locked.lock, session);
     let from = wanted.preferred.as_ref().map(report);
     let misfits = if locked.new || !settings.output.json {
         std::mem::take(&mut locked.misfits)
     } else {
-        misfits_of(&locked.lock, wanted, &session.store)
+        misfits_of(&locked.lock, wanted, &session.store, &session.matrix)
     };
     Ok(Made { locked, name, hash, content, from, misfits })
 }
@@ -185,12 +188,17 @@ fn check(wanted: &BuildRequest, settings: &Settings) -> Result<Exit, CommandErro
     let path = lock_path(settings, &stack, &wanted.source);
     let old = read_lock(&path)?;
     let wanted = &wanted.dated_as(old.as_ref());
-    let supplied = LocalWheels::new(stack, wanted, old.as_ref(), settings, &store)?;
+    let places = WheelPlaces { settings, store: &store, matrix: &base.matrix };
+    let supplied = LocalWheels::new(stack, wanted, old.as_ref(), places)?;
     let differences = match &old {
         // Only the name of a base is known that no lock has.
         Some(lock) if base.unread.is_some() => {
             let what = "base".to_owned();
-            vec![Difference { what, locked: Some(lock.base.name.clone()), wanted: base.unread }]
+            vec![Difference {
+                what,
+                locked: Some(lock.base.name.clone()),
+                wanted: base.unread.map(|unread| unread.image),
+            }]
         }
         Some(lock) => supplied.differences(lock, wanted),
         None => {

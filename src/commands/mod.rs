@@ -58,7 +58,7 @@ pub(crate) fn with_settings(
     reads_matrix: bool,
     verb: impl FnOnce(&Settings) -> Result<ExitCode, CommandError>,
 ) -> ExitCode {
-    let settings = match Settings::load(options, terminals()) {
+    let mut settings = match Settings::load(options, terminals()) {
         Ok(settings) => settings,
         Err(error) => return fail(&CommandError::from(error), false),
     };
@@ -66,8 +66,11 @@ pub(crate) fn with_settings(
     for text in &settings.warnings {
         reporter(settings.output).report(Event::Warning { text: text.clone() });
     }
-    if reads_matrix && let Err(error) = matrix_override::apply_override(&settings) {
-        return fail(&error, settings.output.color);
+    if reads_matrix {
+        settings.matrix = match matrix_override::read_matrix(&settings) {
+            Ok(matrix) => matrix,
+            Err(error) => return fail(&error, settings.output.color),
+        };
     }
     let exit = match verb(&settings) {
         Ok(exit) => exit,
@@ -138,7 +141,7 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
             }
             ExportFormat::Apptainer => until_interrupted(export::apptainer(&request, settings), output)?,
             ExportFormat::Slurm => until_interrupted(export::slurm(&request, settings), output)?,
-            ExportFormat::Kubernetes => export::kubernetes(&request, settings)?,
+            ExportFormat::Kubernetes => until_interrupted(export::kubernetes(&request, settings), output)?,
             ExportFormat::Nfd => export::nfd(&request, settings)?,
             ExportFormat::Pylock => {
                 until_interrupted(export_pylock::export_pylock(&request, settings), output)?

@@ -29,7 +29,7 @@ struct ChangesReport<'a> {
 
 /// `outdated`: what choosing everything anew would change.
 pub(super) async fn outdated(args: &request::Outdated, settings: &Settings) -> Result<Exit, CommandError> {
-    let mut wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
+    let mut wanted = wanted(args.spec.as_ref(), &args.project, &args.source, &args.target, settings)?
         .with_parts(&args.parts)?;
     wanted.source.upgrade = true;
     let found = Box::pin(proposed(&wanted, None, settings)).await?;

@@ -6,7 +6,6 @@ use crate::model::resolve::{
     companions_text, device_code_share, device_code_text, nearest_published, not_checked, not_checked_text,
     plan_report, plan_text, refusal_text, resolve, source_report, source_text, unknown_code,
 };
-use crate::model::spec::Spec;
 use crate::model::wrap::wrapped;
 use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
@@ -25,17 +24,17 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
         allow_source: args.allow_source.clone(),
         ..LockOptions::default()
     };
-    let wanted = wanted(args.spec.as_deref(), &args.project, &source, &args.target, settings)?
+    let wanted = wanted(args.spec.as_ref(), &args.project, &source, &args.target, settings)?
         .with_parts(&args.parts)?;
-    let spec: Spec = wanted.spec.parse()?;
+    let spec = wanted.spec.parsed();
     let base = BaseAtHand::read(&wanted, settings)?;
-    let matrix = &*base.matrix;
+    let matrix = base.possible();
     let target = target(&wanted.target, &settings.target, matrix, &*reporter(settings.output))?;
     let options = options(&wanted.target, &wanted.source, settings);
     let mut chosen = Vec::new();
-    let answer = resolve(&spec, &target, matrix, &options).and_then(|stack| {
-        let facts = base.facts();
-        chosen = chosen_companions(&wanted, &spec, &stack, &options, facts).map_err(|refusal| *refusal)?;
+    let answer = resolve(spec, &target, matrix, &options).and_then(|stack| {
+        chosen =
+            chosen_companions(&wanted, spec, &stack, &options, &base.matrix).map_err(|refusal| *refusal)?;
         Ok(base.assumed(stack))
     });
     let unread = answer.as_ref().ok().and_then(|stack| base.warning(stack));
@@ -47,14 +46,14 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
         .map_or_else(|_| Vec::new(), |stack| not_checked(&wanted.added.python, &chosen, stack));
     let share = answer.as_ref().ok().and_then(|stack| device_code_share(stack, matrix));
     if settings.output.json {
-        let report = plan_report(&wanted.spec, &spec, &target, "auto", &answer)
+        let report = plan_report(wanted.spec.written(), spec, &target, "auto", &answer)
             .with_companions(chosen)
             .with_not_checked(unchecked)
             .with_device_code(share)
             .with_unread_base(unread);
         let built = answer.as_ref().ok().and_then(|stack| source_report(stack, this_machine()));
         Printer.json(&match built {
-            Some(source) => report.with_source(source, &nearest_published(&spec, &target, matrix, &options)),
+            Some(source) => report.with_source(source, &nearest_published(spec, &target, matrix, &options)),
             None => report,
         });
     } else {
@@ -63,7 +62,7 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
             + &not_checked_text(&unchecked, matrix);
         match &answer {
             Ok(stack) if stack.source_build.is_some() => {
-                let nearest = nearest_published(&spec, &target, matrix, &options);
+                let nearest = nearest_published(spec, &target, matrix, &options);
                 let first = source_text(stack, &nearest, this_machine());
                 Printer.text(&wrapped(&(first + &plan_text(stack, matrix) + &last), settings.output.width));
             }

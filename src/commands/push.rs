@@ -27,7 +27,7 @@ use crate::workflow::push::{
 };
 use crate::workflow::request_error::RequestError;
 use crate::workflow::required_evidence::status_by_policy;
-use crate::workflow::session::Session;
+use crate::workflow::session::{LazySession, Session, SessionOptions};
 use crate::workflow::spec_parts::restricted_name;
 use crate::workflow::verify_target::{found, provenance};
 
@@ -54,12 +54,12 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     if !args.platforms.is_empty() && all.iter().any(|target| target.tag().is_none()) {
         return Err(RequestError::PlatformsNeedTag.into());
     }
-    let name = restricted_name(args.image.as_ref(), &args.parts)?;
+    let name = restricted_name(args.image.as_ref(), &args.parts, &settings.matrix)?;
     // An unusable key fails before anything is pushed.
     let key = args.attest.then(|| signing_key(args.key.as_deref(), settings)).transpose()?;
-    let mut session = Session::open(settings, None).await?;
-    session.layer_compression = args.compression.unwrap_or(session.layer_compression);
-    let session = &session;
+    let options = SessionOptions { compression: args.compression, ..SessionOptions::default() };
+    let lazy = LazySession::new(settings, options);
+    let session = lazy.session().await?;
     let own = session.engine.info().machine;
     if !args.platforms.is_empty() && !args.platforms.contains(&own) {
         return Err(RequestError::OwnPlatform { own: own.platform() }.into());

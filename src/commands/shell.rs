@@ -16,7 +16,7 @@ use crate::workflow::interrupt::{Signals, to_the_end};
 use crate::workflow::own_images::{is_outside_project, nothing_built};
 use crate::workflow::project_trust::{Judged, Use, require_trust};
 use crate::workflow::request_error::RequestError;
-use crate::workflow::session::Session;
+use crate::workflow::session::{LazySession, Session};
 use crate::workflow::shell::{
     OpenOutcome, PassedSignals, Then, drive_it, has_own_image, open, opened_images, project_of, until_ended,
 };
@@ -49,7 +49,7 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
     let words = typed.concat();
     if let [image, command @ ..] = words.as_slice()
         && is_unnamed
-        && spec_of(image).is_some()
+        && spec_of(image, &settings.matrix).is_some()
     {
         let (image, command) = (image.clone(), command.join(" "));
         return Err(ShellError::ImageAsCommand { image, command }.into());
@@ -69,20 +69,22 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
     };
     let mut args = args.clone();
     if let Some(option) = args.parts.option().filter(|_| project.is_none()) {
-        let spec = args.image.take().filter(|image| spec_of(image).is_some() && !args.start.attach);
+        let image = args.image.as_deref().filter(|_| !args.start.attach);
+        let spec = image.and_then(|image| spec_of(image, &settings.matrix));
         let spec = spec.ok_or(RequestError::PartWithoutSpec { option })?;
-        args.image = Some(restricted(&spec, &args.parts)?);
+        args.image = Some(restricted(&spec, &args.parts)?.written().to_owned());
     }
     let is_last = is_unnamed && !is_project && args.image.is_none();
     // What no engine can have is said without one.
     if is_last && !has_own_image(&Store::open(&settings.paths.cache, &settings.paths.state)?)? {
         return Err(nothing_built(settings));
     }
-    let session = signals.interruptible(Session::open(settings, None)).await?;
+    let lazy = LazySession::of(settings);
+    let session = signals.interruptible(Box::pin(lazy.session())).await?;
     if is_last {
-        args.image = Some(signals.interruptible(last_image(&session)).await?);
+        args.image = Some(signals.interruptible(last_image(session)).await?);
     }
-    let opened = open(&session, &args, project.as_ref().map(|wanted| (wanted, &judged)));
+    let opened = open(session, &args, project.as_ref().map(|wanted| (wanted, &judged)));
     // Once the program has started signals are its own, also those that come before it is attached.
     let passed = PassedSignals::listen()?;
     match signals.interruptible(Box::pin(opened)).await? {
@@ -94,7 +96,7 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
             };
             let text = "press Ctrl-C to stop (use --detach to keep it running)".to_owned();
             session.reporter.report(Event::Note { text });
-            until_ended(&session, &told.name, &container, &mut signals).await
+            until_ended(session, &told.name, &container, &mut signals).await
         }
         OpenOutcome::Program(started) => {
             // After a command its output and exit code are all that the caller wants.
@@ -102,7 +104,7 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
             let image = args.image.as_deref().filter(|_| !args.start.attach);
             let is_known = started.opens_again || started.then == Then::Keep;
             let next = (is_opened && is_known).then(|| next_step(image, started.then));
-            let code = drive_it(&session, *started, passed).await?;
+            let code = drive_it(session, *started, passed).await?;
             if let Some(next) = next {
                 say(settings, &next);
             }

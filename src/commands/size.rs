@@ -19,7 +19,7 @@ use crate::workflow::device_code::device_code_of;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_info::described;
-use crate::workflow::session::Session;
+use crate::workflow::session::LazySession;
 use crate::workflow::spec_parts::restricted_name;
 
 /// What `size --json` prints.
@@ -50,9 +50,10 @@ struct CodeReport<'a> {
 }
 
 pub(super) async fn size(args: &request::Size, settings: &Settings) -> Result<Exit, CommandError> {
-    let name = restricted_name(args.name.as_ref(), &args.parts)?;
-    let session = Session::open(settings, None).await?;
-    let found = described(&session, name.as_deref(), &args.project).await?;
+    let name = restricted_name(args.name.as_ref(), &args.parts, &settings.matrix)?;
+    let lazy = LazySession::of(settings);
+    let session = lazy.session().await?;
+    let found = described(session, name.as_deref(), &args.project).await?;
     let Some(image) = &found.image else {
         return Err(ImageError::SpecNotBuilt { spec: found.name }.into());
     };
@@ -64,7 +65,7 @@ pub(super) async fn size(args: &request::Size, settings: &Settings) -> Result<Ex
     let own: u64 = rows.iter().filter(|row| row.shared_with == 0).map(|row| row.component.size).sum();
     let code = match (args.by, &args.html) {
         (SizeBy::Component, None) => None,
-        _ => Some(device_code_of(&session, image).await?),
+        _ => Some(device_code_of(session, image).await?),
     };
     let (name, size) = (found.name.as_str(), image.size);
     if let (Some(file), Some(code)) = (&args.html, &code) {

@@ -18,7 +18,7 @@ use crate::workflow::named::Named;
 use crate::workflow::own_images::{images_of_lock, is_outside_project, own_images};
 use crate::workflow::project_sources::image_hash;
 use crate::workflow::proven::proven;
-use crate::workflow::session::Session;
+use crate::workflow::session::{LazySession, Session};
 use crate::workflow::stack::stack_at_hand;
 
 /// The state of a project's lock file.
@@ -77,24 +77,24 @@ pub(super) async fn status(settings: &Settings) -> Result<Exit, CommandError> {
         None => (None, None),
     };
     // Where no engine answers `doctor` says why.
-    let session = Session::open(settings, None).await.ok();
-    let image = match (&session, &hash) {
+    let lazy = LazySession::of(settings);
+    let session = lazy.session().await.ok();
+    let image = match (session, &hash) {
         // One whose checks failed has no tag: it is shown, and not opened.
         (Some(session), Some(hash)) => images_of_lock(session, hash).await?.into_iter().next(),
         (Some(session), None) if project.is_none() => own_images(session).await?.into_iter().next(),
         _ => None,
     };
-    let gpu = session
-        .as_ref()
-        .is_some_and(|session| gpus::request(session, &crate::engine::GpuSelection::IfAny).is_some());
-    let image = match (&session, image) {
+    let gpu =
+        session.is_some_and(|session| gpus::request(session, &crate::engine::GpuSelection::IfAny).is_some());
+    let image = match (session, image) {
         (Some(session), Some(named)) => Some(Image::of(session, named)?),
         _ => None,
     };
     let mut status = Status {
         schema: 1,
         project: project.as_ref().and_then(|project| project.folder.as_ref()).map(ToString::to_string),
-        spec: project.map(|project| project.spec),
+        spec: project.map(|project| project.spec.written().to_owned()),
         lock,
         engine: session.is_some(),
         gpu,

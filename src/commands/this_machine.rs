@@ -55,19 +55,24 @@ const ERRORS: [(Fact, &[&str]); 6] = [
 ];
 
 /// The facts of this machine, each read when it is first needed.
-#[derive(Default)]
-pub(super) struct ThisMachine {
+pub(super) struct ThisMachine<'a> {
+    matrix: &'a Matrix,
     gpus: OnceCell<Result<HostFacts, GpuError>>,
     system: OnceCell<SystemFacts>,
 }
 
-impl ThisMachine {
+impl<'a> ThisMachine<'a> {
+    /// Nothing is read yet.
+    pub(super) fn new(matrix: &'a Matrix) -> Self {
+        Self { matrix, gpus: OnceCell::new(), system: OnceCell::new() }
+    }
+
     /// What this machine has of what the fix of that error depends on; `None`: it depends on nothing that is read, or this machine has
     /// no driver at all and the error is of another one.
     pub(super) fn has(&self, id: &str) -> Option<String> {
         let (fact, _) = ERRORS.iter().find(|(_, ids)| ids.contains(&id))?;
         match fact {
-            Fact::Driver | Fact::Gpus => of_driver(*fact, self.gpus.get_or_init(host::detect)),
+            Fact::Driver | Fact::Gpus => of_driver(*fact, self.gpus.get_or_init(host::detect), self.matrix),
             Fact::KernelModule | Fact::Uvm | Fact::Toolkit | Fact::SharedMemory => {
                 of_system(*fact, self.system.get_or_init(|| host::system("/".into())))
             }
@@ -75,7 +80,7 @@ impl ThisMachine {
     }
 }
 
-fn of_driver(fact: Fact, gpus: &Result<HostFacts, GpuError>) -> Option<String> {
+fn of_driver(fact: Fact, gpus: &Result<HostFacts, GpuError>, matrix: &Matrix) -> Option<String> {
     let facts = match gpus {
         Ok(facts) => facts,
         Err(GpuError::NoDriver) => return None,
@@ -86,7 +91,7 @@ fn of_driver(fact: Fact, gpus: &Result<HostFacts, GpuError>) -> Option<String> {
             facts.gpus.iter().map(|gpu| format!("{} ({})", gpu.name, gpu.compute_capability)).collect();
         return (!names.is_empty()).then(|| names.join(", "));
     }
-    let cuda = facts.cuda.as_ref().or_else(|| Matrix::current().max_cuda_of(&facts.driver));
+    let cuda = facts.cuda.as_ref().or_else(|| matrix.max_cuda_of(&facts.driver));
     let cuda = cuda.map_or_else(String::new, |cuda| format!(" (supports CUDA {cuda})"));
     Some(format!("driver {}{cuda}", facts.driver))
 }
@@ -160,9 +165,9 @@ mod tests {
             troubled: Vec::new(),
             pairs: Vec::new(),
         };
-        let text = of_driver(Fact::Driver, &Ok(facts.clone()));
+        let text = of_driver(Fact::Driver, &Ok(facts.clone()), crate::model::compat::embedded());
         assert_eq!(text.as_deref(), Some("driver 550.54.15 (supports CUDA 12.4)"));
-        assert_eq!(of_driver(Fact::Gpus, &Ok(facts)), None);
-        assert_eq!(of_driver(Fact::Driver, &Err(GpuError::NoDriver)), None);
+        assert_eq!(of_driver(Fact::Gpus, &Ok(facts), crate::model::compat::embedded()), None);
+        assert_eq!(of_driver(Fact::Driver, &Err(GpuError::NoDriver), crate::model::compat::embedded()), None);
     }
 }

@@ -22,7 +22,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::installed_project::vendor_warning;
 use crate::workflow::listed_names::with_listed;
 use crate::workflow::lock::lock_for;
-use crate::workflow::session::Session;
+use crate::workflow::session::{LazySession, Session, SessionOptions};
 use crate::workflow::stack::stack;
 use crate::workflow::vendor::{copied, gather, gone_upstream};
 use crate::workflow::{vendor_base, vendor_layers};
@@ -56,17 +56,18 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
     if args.check {
         return check(&folder, args.upstream, settings).await;
     }
-    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
+    let wanted = wanted(args.spec.as_ref(), &args.project, &args.source, &args.target, settings)?
         .with_parts(&args.parts)?;
-    let named = named_base(settings, &wanted.source, &wanted.target).await?;
+    let lazy = LazySession::new(settings, SessionOptions::of(&wanted.source));
+    let named = named_base(&lazy, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let wanted = with_listed(&wanted, &stack, settings).await?;
-    let session = Session::open(settings, Some(&wanted.source)).await?;
+    let session = &lazy.session().await?.on_base(named.as_ref());
     if let Some(text) = vendor_warning(&wanted) {
         session.reporter.report(Event::Warning { text });
     }
-    let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
-    gather(&session, &wanted, &locked).await?;
+    let mut locked = Box::pin(lock_for(session, stack, named.as_ref(), &wanted)).await?;
+    gather(session, &wanted, &locked).await?;
     let (mut new, mut bytes) = (0, 0);
     let all = items(&locked.lock);
     for item in &all {
@@ -76,7 +77,7 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
             Err(error) if matches!(error.downcast_ref(), Some(StoreError::WrongContent { .. })) => {
                 // The cache had other bytes under that hash.
                 session.store.discard(item.sha256())?;
-                gather(&session, &wanted, &locked).await?;
+                gather(session, &wanted, &locked).await?;
                 copied(&from, &folder, item.sha256())?
             }
             copied => copied?,
@@ -85,13 +86,13 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
     }
     let mut files = all.len();
     let machine = locked.lock.stack.machine;
-    if let Some(saved) = vendor_base::save(&session, &locked.base, machine, &folder).await? {
+    if let Some(saved) = vendor_base::save(session, &locked.base, machine, &folder).await? {
         files += 1;
         bytes += saved.bytes;
         new += usize::from(saved.new);
     }
     if args.layers {
-        let saved = Box::pin(vendor_layers::save(&session, &wanted, &mut locked, &folder)).await?;
+        let saved = Box::pin(vendor_layers::save(session, &wanted, &mut locked, &folder)).await?;
         files += saved.files;
         bytes += saved.bytes;
         new += saved.new;
@@ -99,7 +100,7 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
     let lock = &locked.lock;
     let hash = lock.hash();
     write_atomically(&folder.join(LOCKS).join(format!("{hash}.lock")), lock.to_toml().as_bytes())?;
-    let evidence = if args.evidence { Some(evidence(&session, &hash, &folder).await?) } else { None };
+    let evidence = if args.evidence { Some(evidence(session, &hash, &folder).await?) } else { None };
     if settings.output.json {
         let matrix = &lock.stack.matrix;
         let folder = folder.as_str();
@@ -163,7 +164,8 @@ async fn check(folder: &Utf8Path, upstream: bool, settings: &Settings) -> Result
     }
     let damaged = !findings.is_empty();
     if upstream {
-        findings.extend(gone_upstream(&locks, settings).await?);
+        let lazy = LazySession::of(settings);
+        findings.extend(gone_upstream(&locks, lazy.session().await?).await?);
     }
     if settings.output.json {
         let (folder, findings) = (folder.as_str(), &findings);

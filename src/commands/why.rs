@@ -26,7 +26,7 @@ struct WhyReport<'a> {
 }
 
 pub(super) fn why(args: &request::Why, settings: &Settings) -> Result<Exit, CommandError> {
-    let name = restricted_name(args.name.as_ref(), &args.parts)?;
+    let name = restricted_name(args.name.as_ref(), &args.parts, &settings.matrix)?;
     let lock = lock_at_hand(settings, name.as_deref(), &args.project)?.ok_or(NoLock)?;
     let origin = origin(&lock, &args.package, settings)?;
     if settings.output.json {

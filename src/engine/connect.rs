@@ -87,6 +87,8 @@ async fn features(
         rootless: info.security_options.iter().flatten().any(|option| option.contains("name=rootless")),
         memory: info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).filter(|bytes| *bytes > 0),
         local: address.is_local(),
+        host: info.name,
+        kernel: info.kernel_version,
         cgroup_driver: info.cgroup_driver.map(|driver| driver.to_string()),
         data_root: info.docker_root_dir,
         storage_driver: info.driver,

@@ -29,6 +29,10 @@ pub struct EngineInfo {
     pub memory: Option<u64>,
     /// Whether the daemon runs on this machine (unix socket) and uses its disk.
     pub local: bool,
+    /// The name of its machine: another one's, if its socket leads there.
+    pub host: Option<String>,
+    /// The release of its kernel.
+    pub kernel: Option<String>,
     /// The daemon's data directory.
     pub data_root: Option<String>,
     /// The cgroup driver: `systemd` or `cgroupfs`.
@@ -71,6 +75,8 @@ impl EngineInfo {
             unkept_limits: Vec::new(),
             memory: None,
             local: true,
+            host: None,
+            kernel: None,
             data_root: None,
             cgroup_driver: None,
             storage_driver: None,

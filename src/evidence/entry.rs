@@ -22,7 +22,7 @@ pub enum EntryOutcome {
     Withdrawn,
 }
 
-/// One entry of the list that evidence is. It names no machine, user, path or GPU UUID.
+/// One entry of the list that evidence is. It names no user and no path, and a machine or the UUID of a GPU only where that was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Entry {
@@ -64,7 +64,13 @@ pub struct Entry {
     /// Speeds by check: TFLOP/s, GB/s.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub speeds: BTreeMap<String, BTreeMap<String, String>>,
+    /// The machines that passed by name, each with the UUIDs of its GPUs: with `--attest-nodes` alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes: AttestedNodes,
 }
+
+/// Machines by name, each with the UUIDs of its GPUs.
+pub type AttestedNodes = BTreeMap<String, BTreeSet<String>>;
 
 /// What an entry is about: a later one of the same key takes its place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,6 +128,7 @@ impl Entry {
             passed: BTreeSet::new(),
             skipped: BTreeMap::new(),
             speeds: BTreeMap::new(),
+            nodes: AttestedNodes::new(),
             ..self.clone()
         }
     }
@@ -160,6 +167,7 @@ impl Entry {
                 passed: ids(report, |check| check.outcome == Outcome::Passed),
                 skipped: skipped(report),
                 speeds: speeds(report),
+                nodes: AttestedNodes::new(),
             };
             if outcome == EntryOutcome::Passed { entry } else { entry.withdrawn(checked) }
         };

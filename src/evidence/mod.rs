@@ -24,14 +24,15 @@ pub use documents::{
     Attestation, Bundle, Legacy, Referrer, is_bundle_manifest, legacy_tag, referrers, referrers_tag,
     with_referrers,
 };
-pub use entry::{Entry, EntryOutcome};
+pub use entry::{AttestedNodes, Entry, EntryOutcome};
 pub use envelope::{Envelope, EnvelopeError};
 pub use key::{PublicKey, SigningKey, short_fingerprint};
 pub use key_error::KeyError;
 pub(crate) use provenance::is_provenance_of_ours;
 pub use provenance::{PROVENANCE_TYPE, Provenance, SBOM_TYPE};
 pub use saved::{SavedError, SavedEvidence};
-pub use statement::{RESULT_TYPE, SUMMARY_TYPE, Statement};
+pub(crate) use statement::signature_issued;
+pub use statement::{RESULT_TYPE, SIGNATURE_TYPE, SUMMARY_TYPE, Statement};
 pub use superseded::superseded;
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::statement::{InTotoStatement, StatementError, in_toto};
+use crate::model::compat::Matrix;
 use crate::model::image_digest::Digest;
 use crate::model::lock::Lock;
 
@@ -73,8 +74,8 @@ impl Provenance {
     }
 
     /// The statement of the bill of materials.
-    pub fn materials(&self, lock: &Lock) -> Vec<u8> {
-        in_toto((&self.name, std::slice::from_ref(&self.digest)), SBOM_TYPE, &lock.spdx(&self.name))
+    pub fn materials(&self, lock: &Lock, matrix: &Matrix) -> Vec<u8> {
+        in_toto((&self.name, std::slice::from_ref(&self.digest)), SBOM_TYPE, &lock.spdx(&self.name, matrix))
     }
 
     /// Reads the provenance of that image; a statement of another kind or about another image is an error.
@@ -160,7 +161,10 @@ mod tests {
         let read = Provenance::parse(&payload, &written.digest).expect("ours");
         assert_eq!(read, written);
         assert_eq!(Lock::from_bytes("lock", read.lock.as_bytes()).expect("a lock").hash(), lock.hash());
-        assert!(is_provenance_of_ours(&payload) && is_provenance_of_ours(&written.materials(&lock)));
+        assert!(
+            is_provenance_of_ours(&payload)
+                && is_provenance_of_ours(&written.materials(&lock, crate::model::compat::embedded()))
+        );
         let value: Value = serde_json::from_slice(&payload).expect("JSON");
         let materials =
             value["predicate"]["buildDefinition"]["resolvedDependencies"].as_array().expect("a list");
@@ -183,7 +187,10 @@ mod tests {
         assert_eq!(parse(newer.as_bytes()), Err(StatementError::Newer(2)));
         let kind = text.replace(PROVENANCE_TYPE, "https://slsa.dev/provenance/v0.2");
         assert!(matches!(parse(kind.as_bytes()), Err(StatementError::OtherKind(_))));
-        assert!(matches!(parse(&written.materials(&lock)), Err(StatementError::OtherKind(_))));
+        assert!(matches!(
+            parse(&written.materials(&lock, crate::model::compat::embedded())),
+            Err(StatementError::OtherKind(_))
+        ));
         assert!(matches!(parse(b"[]"), Err(StatementError::Malformed(_))));
         // Those of other programs stay where they are.
         let foreign = text.replace(FIELD, "com.example.provenance");

@@ -17,6 +17,8 @@ use crate::model::image_digest::Digest;
 pub const RESULT_TYPE: &str = "https://in-toto.io/attestation/test-result/v0.1";
 /// The predicate type of the summary.
 pub const SUMMARY_TYPE: &str = "https://in-toto.io/attestation/svr/v0.1";
+/// The predicate type of a signature, as cosign 3 makes one: Kyverno looks for attestations only where it finds a signature.
+pub const SIGNATURE_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 /// The types of a statement: cosign writes the first one and reads both.
 const STATEMENT_TYPES: [&str; 2] = ["https://in-toto.io/Statement/v0.1", "https://in-toto.io/Statement/v1"];
 /// The version of the entries.
@@ -41,10 +43,12 @@ pub enum StatementError {
 /// A list of entries about an image at one time, by one signer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
-    /// The image: `registry/name`, and digests of its manifest and, if it has one, index.
+    /// The image: `registry/name`.
     pub name: String,
-    /// The digests.
+    /// What it is about: the digest of the image's manifest, or of an index.
     pub digests: Vec<Digest>,
+    /// Indexes that list the image and have a statement of this key of their own: it follows this one.
+    pub indexes: Vec<Digest>,
     /// When it was signed.
     pub issued: Timestamp,
     /// Grows with each statement of one key about one image. Two different ones of one number are both refused.
@@ -67,6 +71,8 @@ struct Extension {
     run: String,
     matrix: String,
     program: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    indexes: Vec<Digest>,
     entries: Vec<Entry>,
 }
 
@@ -177,6 +183,7 @@ impl Statement {
             run: self.run.clone(),
             matrix: self.matrix.clone(),
             program: self.program.clone(),
+            indexes: self.indexes.clone(),
             entries: self.entries.clone(),
         };
         self.payload(
@@ -210,6 +217,12 @@ impl Statement {
         self.standing().next().is_some().then(|| self.payload(SUMMARY_TYPE, &predicate))
     }
 
+    /// The signature; `None`: nothing stands, and a signature says that the image is good.
+    pub fn signature(&self) -> Option<Vec<u8>> {
+        let predicate = json!({ FIELD: { "issued": self.issued } });
+        self.standing().next().is_some().then(|| self.payload(SIGNATURE_TYPE, &predicate))
+    }
+
     fn payload(&self, kind: &str, predicate: &serde_json::Value) -> Vec<u8> {
         in_toto((&self.name, &self.digests), kind, predicate)
     }
@@ -229,7 +242,7 @@ impl Statement {
         if schema != u64::from(SCHEMA) {
             return Err(StatementError::Newer(u32::try_from(schema).unwrap_or(u32::MAX)));
         }
-        let Extension { issued, number, run, matrix, program, entries, .. } =
+        let Extension { issued, number, run, matrix, program, indexes, entries, .. } =
             serde_json::from_str(extension.get()).map_err(malformed)?;
         if entries.len() > MOST_ENTRIES {
             return Err(StatementError::Malformed(format!(
@@ -237,6 +250,13 @@ impl Statement {
                 entries.len()
             )));
         }
-        Ok(Self { name, digests, issued, number, run, matrix, program, entries })
+        Ok(Self { name, digests, indexes, issued, number, run, matrix, program, entries })
     }
+}
+
+/// When the statements that a signature goes with were signed; `None`: it is no signature, or cosign made it.
+pub(crate) fn signature_issued(payload: &[u8]) -> Option<Timestamp> {
+    let statement = InTotoStatement::parse(payload).ok()?;
+    let predicate = (statement.predicate_type == SIGNATURE_TYPE).then(|| statement.predicate())?;
+    predicate.get(FIELD)?.get("issued")?.as_str()?.parse().ok()
 }

@@ -1,12 +1,12 @@
-//! Summaries that a later statement of the same signer stands in place of. A registry that deletes has none; a copy must not bring one
-//! back, since policies and cosign read summaries alone.
+//! Summaries and signatures that a later statement of the same signer stands in place of. A registry that deletes has none; a copy must
+//! not bring one back, since policies and cosign read nothing else.
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::documents::Attestation;
 use super::envelope::Envelope;
-use super::statement::{SUMMARY_TYPE, Statement};
+use super::statement::{SUMMARY_TYPE, Statement, signature_issued};
 
 #[derive(Deserialize)]
 struct Summary {
@@ -21,8 +21,15 @@ struct SummaryPredicate {
     created: Timestamp,
 }
 
-/// The summaries older than the newest test results by the same signer, as the documents name their signers; a document that names none
-/// is of any.
+/// When a summary or a signature was made; `None`: it is something else.
+fn created(payload: &[u8]) -> Option<Timestamp> {
+    let summary = serde_json::from_slice::<Summary>(payload).ok();
+    let summary = summary.filter(|summary| summary.kind == SUMMARY_TYPE);
+    summary.map(|summary| summary.predicate.created).or_else(|| signature_issued(payload))
+}
+
+/// The summaries and signatures older than the newest test results by the same signer, as the documents name their signers; a document
+/// that names none is of any.
 pub fn superseded(found: &[Attestation]) -> Vec<Envelope> {
     let signer_of = |envelope: &Envelope| {
         found.iter().filter(|one| one.envelope == *envelope).find_map(|one| one.signer.clone())
@@ -33,12 +40,11 @@ pub fn superseded(found: &[Attestation]) -> Vec<Envelope> {
     });
     let results: Vec<(Option<String>, Timestamp)> = results.collect();
     let is_old = |envelope: &Envelope| {
-        let summary = serde_json::from_slice::<Summary>(envelope.unchecked_payload()).ok();
-        let Some(summary) = summary.filter(|summary| summary.kind == SUMMARY_TYPE) else { return false };
+        let Some(created) = created(envelope.unchecked_payload()) else { return false };
         let signer = signer_of(envelope);
         results.iter().any(|(other, issued)| {
             let is_same = signer.is_none() || other.is_none() || *other == signer;
-            is_same && *issued > summary.predicate.created
+            is_same && *issued > created
         })
     };
     let mut old: Vec<Envelope> = Vec::new();

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use secrecy::SecretString;
 
 use super::*;
-use crate::model::compat::Matrix;
+use crate::model::compat;
 use crate::model::image_digest::Digest;
 
 const H200: &str = "NVIDIA H200";
@@ -42,6 +42,7 @@ fn entry(gpu: &str, driver: &str, level: Level) -> Entry {
         passed: BTreeSet::from(["gemm-large".to_owned()]),
         skipped: BTreeMap::new(),
         speeds: BTreeMap::new(),
+        nodes: BTreeMap::new(),
     }
 }
 
@@ -49,6 +50,7 @@ fn statement(number: u64, entries: &[Entry]) -> Statement {
     Statement {
         name: "reg.test/team/torch".to_owned(),
         digests: vec![digest("image")],
+        indexes: Vec::new(),
         issued: now() - SignedDuration::from_hours(2),
         number,
         run: format!("run-{number}"),
@@ -88,7 +90,7 @@ fn wanted() -> Wanted {
 /// Asserts that evidence is refused with these words.
 #[track_caller]
 fn assert_refused(evidence: &Collection, wanted: &Wanted, says: &str) {
-    match admit(evidence, wanted, Matrix::current(), now()) {
+    match admit(evidence, wanted, compat::embedded(), now()) {
         Admission::Refused(reasons) => {
             assert!(reasons.join("\n").contains(says), "`{says}` not in {reasons:#?}");
         }
@@ -98,16 +100,41 @@ fn assert_refused(evidence: &Collection, wanted: &Wanted, says: &str) {
 
 #[track_caller]
 fn assert_admitted(evidence: &Collection, wanted: &Wanted) -> Vec<String> {
-    match admit(evidence, wanted, Matrix::current(), now()) {
+    match admit(evidence, wanted, compat::embedded(), now()) {
         Admission::Admitted(proofs) => proofs.into_iter().flat_map(|(_, notes)| notes).collect(),
         Admission::Refused(reasons) => panic!("refused: {reasons:#?}"),
     }
 }
 
+/// A failed image has no signature, and a copy of an older one is not brought back.
+#[test]
+fn signature_is_of_what_stands_and_goes_with_its_statement() {
+    let key = SigningKey::new();
+    let good = statement(1, &[entry(H200, "580.95.05", Level::Full)]);
+    let payload = good.signature().expect("it stands");
+    assert_eq!(signature_issued(&payload), Some(good.issued));
+    let failed = statement(2, &[entry(H200, "580.95.05", Level::Full).withdrawn(now())]);
+    assert!(failed.signature().is_none() && failed.summary().is_none());
+    // One that cosign made has no date of ours, and is left alone; results are no signature.
+    let bare = String::from_utf8(payload.clone()).expect("JSON").replace("io.envforge.evidence", "other");
+    assert_eq!((signature_issued(bare.as_bytes()), signature_issued(&good.results())), (None, None));
+
+    let signature =
+        Attestation { envelope: Envelope::sign(payload, &key), signer: Some(key.public().fingerprint()) };
+    let later = Statement { issued: good.issued + DAY, ..failed };
+    let of = |results: &Statement| superseded(&[signature.clone(), signed(results, &key)]);
+    assert!(of(&good).is_empty(), "its own results");
+    assert_eq!(of(&later), std::slice::from_ref(&signature.envelope));
+}
+
 #[test]
 fn statement_is_read_as_it_was_signed() {
     let key = SigningKey::new();
-    let written = statement(7, &[entry(H200, "580.95.05", Level::Full), entry(A100, "570.1", Level::Perf)]);
+    let mut written =
+        statement(7, &[entry(H200, "580.95.05", Level::Full), entry(A100, "570.1", Level::Perf)]);
+    written.indexes = vec![digest("index")];
+    written.entries[0].nodes =
+        BTreeMap::from([("node7".to_owned(), BTreeSet::from(["GPU-5c1e".to_owned()]))]);
     let envelope = Envelope::parse(&Envelope::sign(written.results(), &key).to_json()).expect("an envelope");
     let payload = envelope.payload_by(&key.public()).expect("signed by it");
     assert_eq!(Statement::parse(payload).as_ref(), Ok(&written));
@@ -200,7 +227,7 @@ fn forgeries_are_refused() {
 
     let refused = |what: &str, attestation: Attestation, says: &str| {
         let read = evidence(attestation);
-        match admit(&read, &wanted(), Matrix::current(), now()) {
+        match admit(&read, &wanted(), compat::embedded(), now()) {
             Admission::Refused(reasons) => assert!(reasons.join("\n").contains(says), "{what}: {reasons:#?}"),
             Admission::Admitted(proofs) => panic!("{what}: admitted {proofs:#?}"),
         }
@@ -300,7 +327,7 @@ fn clock_that_is_a_year_off_admits_nothing() {
     ] {
         let (found, clock) = ([signed(&by_clock(signs), &key)], now() + asks);
         let read = Collection::by(&[signer(&key)], &found, &digest("image"), clock);
-        match admit(&read, &wanted(), Matrix::current(), clock) {
+        match admit(&read, &wanted(), compat::embedded(), clock) {
             Admission::Refused(reasons) => assert!(reasons.join("\n").contains(says), "{says}: {reasons:#?}"),
             Admission::Admitted(proofs) => panic!("{says}: admitted {proofs:#?}"),
         }
@@ -308,7 +335,7 @@ fn clock_that_is_a_year_off_admits_nothing() {
     // Both are off in the same way: nothing tells.
     let found = [signed(&by_clock(year), &key)];
     let read = Collection::by(&[signer(&key)], &found, &digest("image"), now() + year);
-    assert!(matches!(admit(&read, &wanted(), Matrix::current(), now() + year), Admission::Admitted(_)));
+    assert!(matches!(admit(&read, &wanted(), compat::embedded(), now() + year), Admission::Admitted(_)));
 }
 
 #[test]

@@ -46,9 +46,9 @@ impl<'a> Line<'a> {
     }
 
     fn says_the_same(&self, other: &Self) -> bool {
-        let said =
-            |line: &Self| (line.state, line.action, line.gpu.clone(), line.driver.clone(), line.why.clone());
-        said(self) == said(other)
+        let Self { state, action, gpu, driver, why, nodes: _ } = self;
+        (state, action, gpu, driver, why)
+            == (&other.state, &other.action, &other.gpu, &other.driver, &other.why)
     }
 }
 

@@ -361,7 +361,7 @@ mod tests {
     }
 
     fn severity(report: &HostReport, id: &str) -> Option<Severity> {
-        let all = findings(report, Matrix::current());
+        let all = findings(report, crate::model::compat::embedded());
         for finding in &all {
             assert!(!finding.text.is_empty());
             assert_eq!(finding.hint.is_none(), finding.severity == Severity::Ok, "{finding:?}");
@@ -405,7 +405,7 @@ mod tests {
     #[test]
     fn working_machine_has_only_ok_findings() {
         let good = report(Ok(host("570.124.06", &[("NVIDIA H200", "9.0")])));
-        let all = findings(&good, Matrix::current());
+        let all = findings(&good, crate::model::compat::embedded());
         assert!(all.iter().all(|finding| finding.severity == Severity::Ok), "{all:#?}");
         assert!(all.iter().any(|finding| finding.text == "GPU 0: NVIDIA H200 (sm_90), 80 GiB"), "{all:#?}");
     }
@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn mixed_gpus_report_their_common_stack() {
         let both = report(Ok(host("570.124.06", &[("Tesla V100-SXM2-16GB", "7.0"), ("NVIDIA H200", "9.0")])));
-        let all = findings(&both, Matrix::current());
+        let all = findings(&both, crate::model::compat::embedded());
         let describe = all.iter().find(|finding| finding.id == "gpus-differ").expect("reported");
         assert_eq!(describe.severity, Severity::Warning);
         assert!(describe.text.contains("pytorch-cuda:"), "{}", describe.text);

@@ -1,10 +1,11 @@
 //! This machine: facts of its NVIDIA driver, kernel and files, and findings about them.
 //!
-//! Edges: `nvml` queries the driver, `smi` runs nvidia-smi, `system` reads files, `kernel_log` the kernel's messages, `desktop` opens the user's programs; they return facts or the reason for their
+//! Edges: `nvml` queries the driver, `smi` runs nvidia-smi, `system` and `engine_files` read files, `kernel_log` the kernel's messages, `desktop` opens the user's programs; they return facts or the reason for their
 //! absence. `child_process` starts every program, here and elsewhere. Pure: `findings` and `topology`. `resolve` decides what to build.
 
 mod child_process;
 mod desktop;
+mod engine_files;
 mod exposure;
 mod facts;
 mod findings;
@@ -17,8 +18,9 @@ mod system;
 mod topology;
 mod usage;
 
-pub(crate) use child_process::{async_child, child};
+pub(crate) use child_process::{Bounds, async_child, child, run_within};
 pub(crate) use desktop::{open_page, open_program};
+pub(crate) use engine_files::{engine_files, program_file};
 pub use exposure::{open_port, open_socket, readable_credentials, readable_secret, writable_folder};
 pub use facts::{EngineFacts, GpuError, HostFacts, HostGpu, HostReport, SystemFacts};
 pub use findings::{HostFinding, Severity, findings};

@@ -1,15 +1,15 @@
 //! The facts of `nvml` from `nvidia-smi`, for a program that cannot load NVML.
-#![expect(clippy::disallowed_methods, reason = "runs nvidia-smi and waits for it")]
 
-use std::io::Read as _;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::io::ErrorKind;
+use std::time::Duration;
 
-use super::child_process::child;
+use super::child_process::{Bounds, child, run_within};
 use super::facts::{GpuError, HostFacts, HostGpu};
 
 const QUERY: [&str; 2] =
     ["--query-gpu=driver_version,name,compute_cap,memory.total", "--format=csv,noheader,nounits"];
+/// Bytes of an answer: a line for each GPU.
+const MOST: u64 = 1 << 20;
 
 /// Runs nvidia-smi; without it there is no driver.
 pub(super) fn ask(limit: Duration) -> Result<HostFacts, GpuError> {
@@ -23,30 +23,17 @@ pub(super) fn run_with_timeout(
     arguments: &[&str],
     limit: Duration,
 ) -> Result<String, GpuError> {
-    let started = child(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut child = started.map_err(|_| GpuError::NoDriver)?;
-    let end = Instant::now() + limit;
-    loop {
-        match child.try_wait() {
-            Ok(Some(_)) => break,
-            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(10)),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(GpuError::Silent { seconds: limit.as_secs() });
-            }
+    let bounds = Bounds { time: limit, output: MOST };
+    match run_within(child(program).args(arguments), bounds) {
+        Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Err(error) if error.kind() == ErrorKind::TimedOut => {
+            Err(GpuError::Silent { seconds: limit.as_secs() })
         }
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            Err(GpuError::Driver { cause: format!("`{program}`: {error}") })
+        }
+        Err(_) => Err(GpuError::NoDriver),
     }
-    let mut text = String::new();
-    if let Some(mut pipe) = child.stdout.take() {
-        let _ = pipe.read_to_string(&mut text);
-    }
-    Ok(text)
 }
 
 /// Parses one line per GPU: `570.86.15, NVIDIA H200, 9.0, 143771`. Skips other lines.
@@ -91,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_hangs_is_ended() {
-        let began = Instant::now();
+    fn program_that_hangs_or_floods_is_ended() {
         let answer = run_with_timeout("sleep", &["30"], Duration::from_millis(200));
         assert!(matches!(answer, Err(GpuError::Silent { .. })), "{answer:?}");
-        assert!(began.elapsed() < Duration::from_secs(10));
-        assert_eq!(
-            run_with_timeout("no-such-program-envforge", &[], Duration::from_secs(1)),
-            Err(GpuError::NoDriver)
-        );
+        let minute = Duration::from_mins(1);
+        let answer = run_with_timeout("cat", &["/dev/zero"], minute);
+        assert!(matches!(&answer, Err(GpuError::Driver { cause }) if cause.contains("`cat`")), "{answer:?}");
+        let answer = run_with_timeout("head", &["-c", "200000", "/dev/zero"], minute);
+        assert_eq!(answer.map(|text| text.len()), Ok(200_000), "more than a pipe holds");
+        assert_eq!(run_with_timeout("no-such-program-envforge", &[], minute), Err(GpuError::NoDriver));
     }
 }

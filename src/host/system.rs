@@ -42,6 +42,8 @@ pub struct Boot {
     pub id: String,
     /// The kernel's release: `6.1.0-18-amd64`.
     pub kernel: String,
+    /// The machine's name.
+    pub name: String,
 }
 
 /// Reads them; `None`: the kernel does not say.
@@ -50,7 +52,11 @@ pub fn boot() -> Option<Boot> {
         let text = fs_err::read_to_string(path).ok()?.trim().to_owned();
         (!text.is_empty()).then_some(text)
     };
-    Some(Boot { id: text("/proc/sys/kernel/random/boot_id")?, kernel: text("/proc/sys/kernel/osrelease")? })
+    Some(Boot {
+        id: text("/proc/sys/kernel/random/boot_id")?,
+        kernel: text("/proc/sys/kernel/osrelease")?,
+        name: text("/proc/sys/kernel/hostname")?,
+    })
 }
 
 /// Returns the version of the container toolkit, if it is installed.

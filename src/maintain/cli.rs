@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::cli::{GlobalArgs, TargetArgs};
+use crate::model::request::SpecArgument;
 
 const EXAMPLES: &str = "\
 Examples (`maintain` is `cargo run --features maintain --bin maintain --`):
@@ -18,7 +19,7 @@ Examples:
   maintain refresh pytorch jax
   maintain refresh --json
   maintain refresh cupy --release 14.0.0 --architectures
-  maintain refresh --write compat  draft the rows of new releases for review
+  maintain refresh --write compat  append the rows of new releases for review
 
 Prints changed fields and newer releases; modifies files only with --write. Exit code 1 if there are any. --architectures reads the GPU
 targets from the compressed libraries inside the wheels, with range requests.";
@@ -71,7 +72,7 @@ pub(super) struct PlanArgs {
     /// Directory of `.toml` files.
     pub(super) dir: Utf8PathBuf,
     /// The spec.
-    pub(super) spec: String,
+    pub(super) spec: SpecArgument,
     /// The target machine.
     #[command(flatten)]
     pub(super) target: TargetArgs,
@@ -90,7 +91,10 @@ pub(super) struct RefreshArgs {
     /// Also compare GPU architectures (reads up to gigabytes per row).
     #[arg(long, requires = "release")]
     pub(super) architectures: bool,
-    /// Append drafts of rows for new releases to the files of this directory.
+    /// Append rows of new releases to the files of this directory; those that lack a field as comments.
     #[arg(long, value_name = "DIR", conflicts_with = "release")]
     pub(super) write: Option<Utf8PathBuf>,
+    /// Compare the rows of this directory [default: those built in].
+    #[arg(long, value_name = "DIR")]
+    pub(super) rows: Option<Utf8PathBuf>,
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::stream::{self, StreamExt as _};
 
 use super::cli::RefreshArgs;
-use super::row_drafts::{PAGE_LIMIT, RowDrafts};
+use super::row_drafts::{PAGE_LIMIT, RowDrafts, WrittenRow, libraries};
 use crate::failure::{Exit, Failure};
 use crate::fetch::{FetchError, Fetcher};
 use crate::maintain::refresh::{
@@ -33,11 +33,16 @@ pub(crate) struct Comparison {
     pub(crate) rows: usize,
     /// Each difference and each new release.
     pub(crate) found: Vec<MatrixDifference>,
+    /// Each row that was written.
+    pub(crate) written: Vec<WrittenRow>,
 }
 
 /// Compares the requested rows, and drafts rows of new releases if the request has a folder for them.
-pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<Comparison, CommandError> {
-    let matrix = Matrix::current();
+pub(crate) async fn compare(
+    matrix: &Matrix,
+    args: &RefreshArgs,
+    settings: &Settings,
+) -> Result<Comparison, CommandError> {
     let packages = packages(matrix, args)?;
     let (fetcher, index) = downloads(settings)?;
     let index = index.default.ok_or(RefreshError::IndexUnset)?;
@@ -45,7 +50,10 @@ pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<C
     let (mut found, mut rows) = (Vec::new(), 0);
     // Written at the end: an index that goes down in between leaves no half of them.
     let mut drafted: BTreeMap<&str, Vec<DraftRow>> = BTreeMap::new();
-    for (package, of_package) in &packages {
+    let mut known = matrix.clone();
+    // Other frameworks pin torch: its new releases are known first.
+    let (torch, others): (Vec<_>, Vec<_>) = packages.iter().partition(|(package, _)| **package == "torch");
+    for (package, of_package) in torch.into_iter().chain(others) {
         let address = index.join(&format!("{package}/"));
         // No project: every row of it differs.
         let page = page(&fetcher, &address, package).await?.unwrap_or_default();
@@ -58,8 +66,13 @@ pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<C
             found.extend(missing(matrix, &row.framework, package, &releases(&page, &address)));
         }
         if let Some(folder) = &args.write {
-            let drafts = RowDrafts { fetcher: &fetcher, index: &index, folder, reporter: &*reporter };
+            let matrix = &known;
+            let drafts = RowDrafts { matrix, fetcher: &fetcher, index: &index, folder, reporter: &*reporter };
             let new = drafts.of_package(package, of_package, &published).await;
+            for (file, row) in libraries(matrix, &new) {
+                drafted.entry(file).or_default().push(row);
+            }
+            known.variants.extend(new.iter().filter_map(DraftRow::variant));
             if let Some(row) = of_package.first() {
                 drafted.entry(&row.framework).or_default().extend(new);
             }
@@ -70,7 +83,8 @@ pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<C
         rows += of_package.len();
     }
     if let Some(folder) = args.write.as_ref().filter(|_| args.release.is_none()) {
-        let drafts = RowDrafts { fetcher: &fetcher, index: &index, folder, reporter: &*reporter };
+        let drafts =
+            RowDrafts { matrix: &known, fetcher: &fetcher, index: &index, folder, reporter: &*reporter };
         for (package, of_package) in coupled(matrix, &packages) {
             // Most are on their project's page alone.
             let Some(page) = page(&fetcher, &index.join(&format!("{package}/")), package).await? else {
@@ -89,10 +103,13 @@ pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<C
         }
         found.extend(missing(matrix, framework, package, &releases));
     }
+    let mut written = Vec::new();
     if let Some(folder) = &args.write {
-        RowDrafts { fetcher: &fetcher, index: &index, folder, reporter: &*reporter }.write(&drafted)?;
+        let matrix = &known;
+        let drafts = RowDrafts { matrix, fetcher: &fetcher, index: &index, folder, reporter: &*reporter };
+        written = drafts.write(&drafted)?;
     }
-    Ok(Comparison { packages: packages.len(), rows, found })
+    Ok(Comparison { packages: packages.len(), rows, found, written })
 }
 
 /// The differences of one package that need no wheel but its metadata.

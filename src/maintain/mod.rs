@@ -7,7 +7,9 @@ mod reference;
 mod refresh;
 mod refresh_matrix;
 mod row_drafts;
+mod rule_guide;
 mod site;
+mod support;
 mod unlinted;
 
 use std::ffi::OsString;
@@ -17,10 +19,9 @@ use camino::Utf8Path;
 use clap::{CommandFactory as _, Parser as _};
 
 use self::cli::{Cli, Command};
+use self::rule_guide::rules_text;
 use crate::commands::with_settings;
 use crate::failure::Exit;
-use crate::model::compat::Matrix;
-use crate::model::resolve::{rules_text, support_text};
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::write_atomically;
@@ -41,17 +42,18 @@ fn dispatch(command: Command, settings: &Settings) -> Result<Exit, CommandError>
         Command::Plan(args) => return unlinted::plan(args, settings),
         Command::Site { dir } => {
             let folder = settings.paths.current_dir.join(dir);
-            let pages = site::site(Matrix::current());
+            let pages = site::site(&settings.matrix);
             write_files(&folder, pages.into_iter().map(|page| (page.name, page.text)))?;
         }
         Command::Docs { dir } => {
             let mut program = crate::cli::Cli::command();
             program.build();
-            let pages = reference::commands::pages(&program).into_iter().chain(reference::pages());
+            let pages =
+                reference::commands::pages(&program).into_iter().chain(reference::pages(&settings.matrix));
             write_files(&settings.paths.current_dir.join(dir), pages)?;
         }
-        Command::Rules => Printer.text(&rules_text(Matrix::current())),
-        Command::Support => Printer.text(&support_text(Matrix::current())),
+        Command::Rules => Printer.text(&rules_text(&settings.matrix)),
+        Command::Support => Printer.text(&reference::matrix_page(&settings.matrix)),
     }
     Ok(Exit::Done)
 }

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use camino::Utf8Path;
+use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
 use crate::fetch::Fetcher;
 use crate::maintain::refresh::{
-    DraftRow, NewRelease, Published, draft, draft_coupled, draft_of_sibling, listed, metadata, newer,
-    targets, unlisted, upload_days,
+    DraftRow, FamilyMember, IndexWheel, NewRelease, Published, Succession, Targets, draft, draft_coupled,
+    draft_of_sibling, draft_of_successor, listed, metadata, newer, own_extras, relatives, targets, unlisted,
+    unmeasured, upload_days,
 };
 use crate::model::address::Address;
 use crate::model::bounded::read_text_bounded;
@@ -27,13 +29,38 @@ pub(crate) const PAGE_LIMIT: u64 = 64 << 20;
 /// The most of a file of rows, bytes: the largest has 200 kilobytes.
 const LARGEST_FILE: u64 = 64 << 20;
 
+/// More packages than carry one release.
+const FAMILY: usize = 8;
+/// Releases read at a time.
+const PARALLEL: usize = 3;
+
 /// Writes drafts into a folder of compat files.
 pub(crate) struct RowDrafts<'a> {
+    /// The rows, with those that were drafted before.
+    pub(crate) matrix: &'a Matrix,
     pub(crate) fetcher: &'a Fetcher,
     /// The default index.
     pub(crate) index: &'a Address,
     pub(crate) folder: &'a Utf8Path,
     pub(crate) reporter: &'a dyn Reporter,
+}
+
+/// A new release for one processor that follows a row.
+struct Follower<'a> {
+    package: &'a str,
+    version: &'a FrameworkVersion,
+    released: Option<&'a str>,
+    before: &'a Variant,
+}
+
+/// What was written of one row.
+pub(crate) struct WrittenRow {
+    /// `torch 2.99.0 cu132 for x86_64`.
+    pub(crate) title: String,
+    /// Its file.
+    pub(crate) file: String,
+    /// Required fields that nothing says: with any, the row is a comment.
+    pub(crate) lacks: Vec<&'static str>,
 }
 
 impl RowDrafts<'_> {
@@ -67,19 +94,32 @@ impl RowDrafts<'_> {
                 new.entry(version).or_default().push(one);
             }
         }
-        let matrix = Matrix::current();
-        let unlisted = unlisted(matrix, package, rows, published);
-        let mut drafts = Vec::new();
+        new.retain(|version, _| !self.matrix.known_versions_of(framework).any(|row| row.covers(version)));
+        let unlisted = unlisted(self.matrix, package, rows, published);
         let nothing = new.is_empty() && unlisted.is_empty();
         let days = if nothing { BTreeMap::new() } else { self.days(package).await };
+        let mut drafts = Vec::new();
+        let mut followers = Vec::new();
         for (version, wheels) in &new {
             let released = first_day(&days, wheels);
             for machine in [Machine::X86_64, Machine::Aarch64] {
-                let targets = None;
-                let release = NewRelease { framework, package, version, machine, wheels, released, targets };
-                drafts.extend(self.drafted(release, None).await);
+                let before = rows_before(rows, machine);
+                if before.is_empty() {
+                    let targets = None;
+                    let release =
+                        NewRelease { framework, package, version, machine, wheels, released, targets };
+                    drafts.extend(self.drafted(release, None).await);
+                }
+                followers.extend(before.into_iter().map(|before| Follower {
+                    package,
+                    version,
+                    released,
+                    before,
+                }));
             }
         }
+        let following = stream::iter(&followers).map(|one| self.following(one)).buffered(PARALLEL);
+        drafts.extend(following.collect::<Vec<_>>().await.into_iter().flatten());
         for ((version, machine), wheels) in &unlisted {
             let (released, machine, targets) = (first_day(&days, wheels), *machine, None);
             let sibling = rows.iter().find(|row| row.version == *version).copied();
@@ -97,6 +137,7 @@ impl RowDrafts<'_> {
         page: &str,
     ) -> Vec<DraftRow> {
         let newest = rows.iter().flat_map(|row| &row.versions).max();
+        let before = rows.iter().copied().max_by_key(|row| row.versions.iter().max());
         let all = listed(page, &self.page(package));
         let known =
             |version: &&FrameworkVersion| all.iter().any(|wheel| wheel.name.version == version.to_string());
@@ -118,11 +159,17 @@ impl RowDrafts<'_> {
         let mut drafts = Vec::new();
         for (version, wheels) in &mut new {
             // The requirement does not depend on Python or processor.
-            if let Some(one) = wheels.iter_mut().find(|one| one.wheel.name.machines().next().is_some()) {
+            let is_for_linux = |one: &&mut Published| {
+                one.wheel.name.machines().next().is_some() || one.wheel.name.platform_tag() == "any"
+            };
+            if let Some(one) = wheels.iter_mut().find(is_for_linux) {
                 one.metadata = metadata(self.fetcher, &one.wheel).await.ok();
             }
             let wheels: Vec<_> = wheels.iter().collect();
-            drafts.extend(draft_coupled(package, version, &wheels, first_day(&days, &wheels)));
+            let day = first_day(&days, &wheels);
+            let row = before
+                .and_then(|before| draft_coupled(package, version, &wheels, day, (before, self.matrix)));
+            drafts.extend(row);
         }
         drafts
     }
@@ -152,14 +199,114 @@ impl RowDrafts<'_> {
         };
         let release = NewRelease { targets: measured.as_ref(), ..release };
         match sibling {
-            Some(sibling) => draft_of_sibling(Matrix::current(), &release, sibling),
-            None => draft(Matrix::current(), &release),
+            Some(sibling) => draft_of_sibling(self.matrix, &release, sibling),
+            None => draft(self.matrix, &release),
         }
     }
 
-    /// Appends the drafts to the files of that name, those that they do not have yet. Every file is read before the first one is written.
-    pub(crate) fn write(&self, drafts: &BTreeMap<&str, Vec<DraftRow>>) -> Result<(), CommandError> {
+    /// Returns the row of a release that follows another one; `None` without a wheel for its processor.
+    async fn following(&self, one: &Follower<'_>) -> Option<DraftRow> {
+        let Follower { package, version, released, before } = *one;
+        let machine = before.machine;
+        let family = self.family(package, version, before).await?;
+        let family_before = self.family(package, &before.version, before).await.unwrap_or_default();
+        let targets = self.code(&family, machine).await;
+        let succession = Succession {
+            version,
+            machine,
+            released,
+            family: &family,
+            targets: targets.as_ref(),
+            before,
+            family_before: &family_before,
+        };
+        draft_of_successor(self.matrix, &succession)
+    }
+
+    /// Returns the packages that carry a release on the processor of a row, the framework's own first.
+    async fn family(
+        &self,
+        package: &str,
+        version: &FrameworkVersion,
+        row: &Variant,
+    ) -> Option<Vec<FamilyMember>> {
+        let mut wanted = vec![(package.to_owned(), own_extras(row))];
+        let mut members: Vec<FamilyMember> = Vec::new();
+        while let Some((name, extras)) = wanted.pop() {
+            if members.len() == FAMILY || members.iter().any(|member| member.package == name) {
+                continue;
+            }
+            let Some(member) = self.member(&name, version, row.machine, extras).await else { continue };
+            wanted.extend(relatives(&member, package, version, row.machine));
+            members.push(member);
+        }
+        members.first().is_some_and(|member| member.package == package).then_some(members)
+    }
+
+    /// Returns a package's wheels of a release that a processor can load, with METADATA of one.
+    async fn member(
+        &self,
+        package: &str,
+        version: &FrameworkVersion,
+        machine: Machine,
+        extras: Vec<String>,
+    ) -> Option<FamilyMember> {
+        let address = self.page(package);
+        let page = self.fetcher.document(&address, PAGE_LIMIT).await.ok()?;
+        let page = String::from_utf8_lossy(&page).into_owned();
+        let name = machine.to_string();
+        let loads = |wheel: &IndexWheel| {
+            let is_for_it =
+                wheel.name.machines().any(|one| one == name) || wheel.name.platform_tag() == "any";
+            is_for_it && !wheel.yanked
+        };
+        let all: Vec<_> = listed(&page, &address).into_iter().filter(loads).collect();
+        let carried = carried(&all, version)?;
+        let wheels: Vec<_> = all.into_iter().filter(|wheel| wheel.name.version == carried).collect();
+        match metadata(self.fetcher, wheels.first()?).await {
+            Ok(metadata) => Some(FamilyMember { package: package.to_owned(), wheels, metadata, extras }),
+            Err(why) => {
+                let why = ToolOutput::of(&why);
+                self.warn(format!("cannot read the metadata of {package} {carried}: {why}"));
+                None
+            }
+        }
+    }
+
+    /// Returns the GPU code of a release: of its own package, or of the first other one of its name that has any.
+    async fn code(&self, family: &[FamilyMember], machine: Machine) -> Option<Targets> {
+        let name = machine.to_string();
+        let own = family.first()?;
+        let mut order: Vec<_> = family.iter().collect();
+        order.sort_by_key(|member| {
+            let package = member.package.as_str();
+            (package != own.package, package != format!("lib{}", own.package), !package.ends_with("-pjrt"))
+        });
+        let mut reasons = Vec::new();
+        for member in order {
+            let Some(wheel) = member.wheels.iter().find(|one| one.name.machines().any(|of| of == name))
+            else {
+                continue;
+            };
+            match targets(self.fetcher, wheel).await {
+                Ok(targets) => return Some(targets),
+                Err(why) => reasons.push(format!("{}: {}", wheel.file, ToolOutput::of(&why))),
+            }
+        }
+        if !reasons.is_empty() {
+            self.warn(format!("cannot read the GPU architectures of {}", reasons.join("; ")));
+        }
+        None
+    }
+
+    /// Appends the drafts to the files of that name, those that they do not have yet, and returns these. Every file is read before the first
+    /// one is written.
+    pub(crate) fn write(
+        &self,
+        drafts: &BTreeMap<&str, Vec<DraftRow>>,
+    ) -> Result<Vec<WrittenRow>, CommandError> {
         let day = Timestamp::now().strftime("%Y-%m-%d").to_string();
+        let mut written = Vec::new();
         let mut additions = Vec::new();
         for (name, rows) in drafts.iter().filter(|(_, rows)| !rows.is_empty()) {
             let path = self.folder.join(format!("{name}.toml"));
@@ -175,12 +322,17 @@ impl RowDrafts<'_> {
             if !new.is_empty() {
                 self.note(format!("{} drafts for review in {path}", new.len()));
             }
+            written.extend(new.iter().map(|row| WrittenRow {
+                title: row.title.clone(),
+                file: path.to_string(),
+                lacks: row.unknown.clone(),
+            }));
             if !known.is_empty() {
                 let titles: Vec<_> = known.iter().map(|row| row.title.as_str()).collect();
                 self.note(format!("already drafted in {path}: {}", titles.join(", ")));
             }
         }
-        Ok(())
+        Ok(written)
     }
 
     fn warn(&self, text: String) {
@@ -190,6 +342,36 @@ impl RowDrafts<'_> {
     fn note(&self, text: String) {
         self.reporter.report(Event::Note { text });
     }
+}
+
+/// The rows of the newest release for a processor, one for each CUDA.
+fn rows_before<'a>(rows: &[&'a Variant], machine: Machine) -> Vec<&'a Variant> {
+    let of_machine = rows.iter().copied().filter(|row| row.machine == machine && row.verified);
+    let newest = of_machine.clone().map(|row| &row.version).max();
+    of_machine.filter(|row| Some(&row.version) == newest).collect()
+}
+
+/// The version of a package that a release of its family has: the same, or the newest of its line.
+fn carried(wheels: &[IndexWheel], version: &FrameworkVersion) -> Option<String> {
+    let own = version.to_string();
+    if wheels.iter().any(|wheel| wheel.name.version == own) {
+        return Some(own);
+    }
+    let line = |one: &FrameworkVersion| (one.major(), one.minor()) == (version.major(), version.minor());
+    let all = wheels.iter().filter_map(|wheel| wheel.name.version.parse::<FrameworkVersion>().ok());
+    all.filter(line).max().map(|one| one.to_string())
+}
+
+/// Returns rows of the cuDNN and NCCL that drafted variants are the first to have, by library.
+pub(crate) fn libraries(matrix: &Matrix, drafts: &[DraftRow]) -> Vec<(&'static str, DraftRow)> {
+    let mut all: Vec<(&'static str, DraftRow)> = Vec::new();
+    for row in drafts.iter().filter_map(DraftRow::variant).flat_map(|one| unmeasured(matrix, &one)) {
+        let file = if row.title.starts_with("cudnn ") { "cudnn" } else { "nccl" };
+        if all.iter().all(|(_, other)| other.title != row.title) {
+            all.push((file, row));
+        }
+    }
+    all
 }
 
 /// The first day on which one of the wheels was uploaded.

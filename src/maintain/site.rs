@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Channel, Gpu, Status};
 use crate::model::resolve::{DriverRange, ResolveOptions, SupportEntry, support_entries};
-use crate::model::spec::Spec;
 use crate::model::versions::{ComputeCapability, Machine};
 use crate::pages::Document;
 
@@ -129,7 +128,7 @@ fn index(matrix: &Matrix, all: &[SupportEntry], names: &[String]) -> String {
         .map(|(name, capability)| Model { name, capability: capability.dotted() })
         .collect();
     let row = |it: &SupportEntry| Row {
-        spec: it.entry.spec.clone(),
+        spec: it.entry.spec.to_string(),
         mark: mark(it),
         platform: it.machine.platform(),
         python: joined(&it.entry.python),
@@ -157,7 +156,7 @@ fn gpu_page(matrix: &Matrix, gpu: &Gpu, newest: &[&SupportEntry]) -> String {
         .filter_map(|it| {
             let range = it.runs_on.get(&capability)?;
             Some(GpuRow {
-                spec: it.entry.spec.clone(),
+                spec: it.entry.spec.to_string(),
                 mark: mark(it),
                 platform: it.machine.platform(),
                 python: joined(&it.entry.python),
@@ -222,9 +221,9 @@ fn file_names(matrix: &Matrix) -> Vec<String> {
 fn newest_patches(all: &[SupportEntry]) -> Vec<&SupportEntry> {
     let mut seen = BTreeSet::new();
     let mut newest = |it: &SupportEntry| {
-        let Ok(spec) = it.entry.spec.parse::<Spec>() else { return true };
-        let minor = spec.version.map(|version| (version.major(), version.minor()));
-        seen.insert((it.machine.platform(), spec.name, minor, spec.cuda))
+        let spec = &it.entry.spec;
+        let minor = spec.version.as_ref().map(|version| (version.major(), version.minor()));
+        seen.insert((it.machine.platform(), spec.name.clone(), minor, spec.cuda))
     };
     all.iter().filter(|it| it.entry.status != Status::Unlisted).filter(|it| newest(it)).collect()
 }

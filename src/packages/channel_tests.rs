@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::index_order::IndexOrder;
 use super::request::PackageRequest;
 use super::settings::IndexSettings;
-use crate::model::compat::Matrix;
+use crate::model::compat;
 use crate::model::compat::tables::Channel;
 use crate::model::lock::{UserAdditions, sample};
 use crate::model::resolve::{ResolveOptions, resolve};
@@ -15,7 +15,7 @@ use crate::model::versions::Machine;
 
 /// The stacks of all rows of a framework's own channel.
 fn stacks(framework: &str) -> Vec<Stack> {
-    let matrix = Matrix::current();
+    let matrix = compat::embedded();
     let rows =
         matrix.variants.iter().filter(|row| row.framework == framework && row.channel == Channel::Framework);
     let stack = |row: &crate::model::compat::tables::Variant| {

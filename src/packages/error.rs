@@ -147,6 +147,8 @@ pub enum PackagesError {
         cause: ToolOutput,
         /// Whether the request includes packages of the user.
         with_additions: bool,
+        /// Why the package that has no wheel is not to be built, and what to do instead, if the matrix says so.
+        trap: Option<String>,
     },
     /// The index does not list the file of the tool.
     #[error("`{file}` not found in the package index")]

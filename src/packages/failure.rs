@@ -17,7 +17,9 @@ pub(super) fn explain_with<'a>(
     with_additions: bool,
     indexes_of: impl Fn(&str) -> Vec<&'a str>,
 ) -> PackagesError {
-    let text = without_addresses(String::from_utf8_lossy(stderr).trim());
+    // uv reads the requirements as those of a project where a package comes from one index only.
+    let text = without_addresses(String::from_utf8_lossy(stderr).trim())
+        .replace("envforge-image depends on", "you require");
     match code {
         40 | 42 => mirror(text),
         47 => PackagesError::Vendor { cause: ToolOutput(text) },
@@ -59,7 +61,7 @@ fn resolver<'a>(
         return PackagesError::NoUploadTimes { index, file, cause: ToolOutput(text) };
     }
     if says(&["No solution found"]) {
-        return PackagesError::NoSolution { cause: ToolOutput(text), with_additions };
+        return PackagesError::NoSolution { cause: ToolOutput(text), with_additions, trap: None };
     }
     if says(&["401 Unauthorized", "403 Forbidden"]) {
         return PackagesError::IndexAccess { cause: ToolOutput(text) };
@@ -94,6 +96,7 @@ fn fetched_package(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::failure::{Exit, Failure as _};
+    use crate::model::compat;
 
     #[test]
     fn index_error_names_package_and_setting_without_address() {
@@ -125,13 +128,23 @@ mod tests {
         let said = b"error: No solution found when resolving dependencies\n  cause: Because all versions of apex have no usable wheels \
                      and you require apex, we can conclude that your requirements are unsatisfiable.\n\nhint: Wheels are required for \
                      `apex` because building from source is disabled for all packages (i.e., with `--no-build`)";
-        let hints = explain(43, said, true).hints();
+        let hints = explain(43, said, true).with_trap(compat::embedded()).hints();
         assert!(!hints.iter().any(|hint| hint.contains("allow-source")), "{hints:?}");
         assert!(
             hints[0].starts_with("do not build `apex`: the package index has an unrelated project"),
             "{hints:?}"
         );
         assert!(hints[0].ends_with("build NVIDIA/apex from its repository"), "{hints:?}");
+    }
+
+    #[test]
+    fn project_that_the_resolver_makes_is_not_named() {
+        let said = b"error: No solution found when resolving dependencies\n  cause: Because only flash-attn==2.8.3 is available and \
+                     flash-attn==2.8.3 has no usable wheels, all versions of flash-attn cannot be used.\n         And because \
+                     envforge-image depends on flash-attn, we can conclude that your requirements are unsatisfiable.";
+        let error = explain(43, said, true);
+        let cause = std::error::Error::source(&error).expect("uv's words").to_string();
+        assert!(cause.contains("And because you require flash-attn, we can conclude"), "{cause}");
     }
 
     #[test]

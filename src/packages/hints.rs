@@ -182,15 +182,27 @@ impl PackagesError {
         known.chain(facts(&cause.0)).collect()
     }
 
-    /// Returns how to allow building the package that has no wheel, if it is the cause of the conflict. What an index has under the name
-    /// of another package is not to be built.
+    /// Returns the error with what the matrix says of the package that has no wheel: what an index has under the name of another package
+    /// is not to be built.
+    #[must_use]
+    pub(super) fn with_trap(mut self, matrix: &Matrix) -> Self {
+        if let Self::NoSolution { cause, trap, .. } = &mut self {
+            let name = without_wheel(&cause.0);
+            let row = matrix.coupled_packages.iter().find(|row| Some(row.package.as_str()) == name);
+            *trap = row.and_then(|row| {
+                let instead = row.instead.as_deref().unwrap_or("remove it");
+                Some(format!("{}; {instead}", row.trap.as_ref()?))
+            });
+        }
+        self
+    }
+
+    /// Returns how to allow building the package that has no wheel, if it is the cause of the conflict.
     pub fn source_hint(&self) -> Option<String> {
-        let Self::NoSolution { with_additions: true, cause } = self else { return None };
+        let Self::NoSolution { with_additions: true, cause, trap } = self else { return None };
         let name = without_wheel(&cause.0)?;
-        let known = Matrix::current().coupled_packages.iter().find(|row| row.package == name);
-        if let Some(trap) = known.and_then(|row| row.trap.as_ref()) {
-            let instead = known.and_then(|row| row.instead.as_deref()).unwrap_or("remove it");
-            return Some(format!("do not build `{name}`: {trap}; {instead}"));
+        if let Some(trap) = trap {
+            return Some(format!("do not build `{name}`: {trap}"));
         }
         Some(format!(
             "no compatible wheel of `{name}`: allow building from source (runs the package's build code): `allow-source = \

@@ -57,10 +57,14 @@ pub(super) fn files(
     if requested.is_empty() {
         files.push(file("all.in", 0o644, stack));
     } else {
-        let additions = additions(requested, request.stack)?;
+        let additions = additions(requested, request.stack, request.matrix)?;
         let pin = |wheel: &LocalWheel| format!("{}=={}\n", wheel.name, wheel.version);
-        let built: String = request.built.iter().map(pin).collect();
-        files.push(file("all.in", 0o644, format!("{stack}{additions}{built}")));
+        // Requirements of a build are not those that it was given for.
+        let is_requested =
+            |wheel: &&LocalWheel| requested.iter().any(|text| normalised(&named(text)) == wheel.name);
+        let unindexed = request.local.iter().filter(is_requested).chain(request.built);
+        let pins: String = unindexed.map(pin).collect();
+        files.push(file("all.in", 0o644, format!("{stack}{additions}{pins}")));
         files.push(file("stack.in", 0o644, stack));
     }
     for source in request.buildable_packages() {
@@ -184,7 +188,7 @@ fn built_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, Pac
 ///
 /// The local part of a version is left out for packages whose wheel the stack or the matrix chooses: the default index has
 /// torchvision 0.23.0, never 0.23.0+cu128, and what the part says was compared with the stack before.
-fn additions(requested: &[String], stack: &Stack) -> Result<String, PackagesError> {
+fn additions(requested: &[String], stack: &Stack, matrix: &Matrix) -> Result<String, PackagesError> {
     let plain = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_alphanumeric())
             && !text.contains(['\n', '\r', '@', '#', '\\'])
@@ -192,18 +196,17 @@ fn additions(requested: &[String], stack: &Stack) -> Result<String, PackagesErro
     };
     match requested.iter().find(|text| !plain(text)) {
         Some(text) => Err(PackagesError::Requirement { text: text.clone() }),
-        None => Ok(requested.iter().map(|text| as_chosen(text, stack) + "\n").collect()),
+        None => Ok(requested.iter().map(|text| as_chosen(text, stack, matrix) + "\n").collect()),
     }
 }
 
-fn as_chosen(requirement: &str, stack: &Stack) -> String {
+fn as_chosen(requirement: &str, stack: &Stack, matrix: &Matrix) -> String {
     let (plain, local) = without_local(requirement);
     let chosen = || {
         let name = requirement_name(&plain).ok()?;
-        let coupled = &Matrix::current().coupled_packages;
         let known = name == stack.package
             || stack.companions.contains_key(&name)
-            || coupled.iter().any(|row| row.package == name);
+            || matrix.coupled_packages.iter().any(|row| row.package == name);
         known.then_some(())
     };
     if local.is_some() && chosen().is_some() { plain } else { requirement.to_owned() }
@@ -284,7 +287,7 @@ fn left_out(request: &PackageRequest<'_>) -> String {
         return text;
     }
     let built = |name: &String| request.added.allow_source.iter().any(|source| source.name == *name);
-    for (package, releases) in excluded_releases(request.stack, Matrix::current()) {
+    for (package, releases) in excluded_releases(request.stack, request.matrix) {
         if built(&package) {
             continue;
         }
@@ -491,7 +494,8 @@ mod tests {
         assert!(files["/envforge/all.in"].ends_with("requests>=2\n"));
         assert!(!files["/envforge/stack.in"].contains("requests"));
         for bad in ["-r /etc/passwd", "--index-url=x", "x @ http://h/x.whl", "a\nb", "", "http://h/x.whl"] {
-            let error = additions(&[bad.to_owned()], &framework_stack()).expect_err(bad);
+            let error = additions(&[bad.to_owned()], &framework_stack(), crate::model::compat::embedded())
+                .expect_err(bad);
             assert_eq!(error.exit(), Exit::Usage);
         }
     }
@@ -525,6 +529,35 @@ mod tests {
         assert!(then["/envforge/uv.toml"].contains("find-links"));
         assert!(then.contains_key(&format!("/envforge/{}", wheel.file)));
         assert!(!then["/envforge/stack.in"].contains("docopt"));
+    }
+
+    /// flash-attn of a release page: its index has a source distribution of a later release.
+    #[test]
+    fn given_wheel_of_a_requested_package_is_the_one_that_is_resolved() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let wheel = super::super::local_wheel::tests::wheel(&root, "flash_attn", "2.8.3");
+        let (lock, stack) = (sample::lock(), sample::stack());
+        let made = |requested: &str| {
+            let allowed = AllowedSource { name: "flash-attn".to_owned(), build: Vec::new() };
+            let added = UserAdditions {
+                python: vec![requested.to_owned()],
+                allow_source: vec![allowed],
+                ..UserAdditions::default()
+            };
+            let local = std::slice::from_ref(&wheel);
+            let request = PackageRequest { local, ..PackageRequest::sample(&lock, &stack, &added) };
+            let files = files(&request, &settings(), &target(), "").expect("files");
+            let text = |file: ContainerFile| (file.path, String::from_utf8_lossy(&file.bytes).into_owned());
+            files.into_iter().map(text).collect::<BTreeMap<_, _>>()
+        };
+        let files = made("Flash_Attn>=2");
+        assert!(files["/envforge/all.in"].ends_with("Flash_Attn>=2\nflash-attn==2.8.3\n"), "{files:?}");
+        assert!(files["/envforge/uv.toml"].contains("find-links"));
+        assert!(!files["/envforge/stack.in"].contains("flash-attn"), "it is no part of the stack");
+        assert!(!files.contains_key("/envforge/source-flash-attn.in"), "nothing is built in its place");
+        // The requirements of a source build are resolved with the same wheels at hand.
+        assert!(made("ninja")["/envforge/all.in"].ends_with("ninja\n"));
     }
 
     #[test]

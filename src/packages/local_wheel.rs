@@ -12,11 +12,12 @@ use super::limits::LARGEST_METADATA;
 use super::wheel_name::{WheelName, normalised};
 use crate::fetch::open_verified;
 use crate::model::bounded::read_text_bounded;
-use crate::model::compat::Matrix;
+use crate::model::compat::tables::Channel;
+use crate::model::local_version::LocalVersion;
 use crate::model::lock::LockedWheel;
 use crate::model::sha256::Sha256Hex;
 use crate::model::stack::Stack;
-use crate::model::versions::GlibcVersion;
+use crate::model::versions::{FrameworkVersion, GlibcVersion};
 use crate::store::{Store, StoreError, open_regular};
 
 const CHUNK: usize = 1 << 20;
@@ -72,7 +73,7 @@ impl LocalWheel {
         let (sha256, size) = hashed()?;
         Ok(Self {
             name: parts.package.clone(),
-            version: parts.version.clone(),
+            version: spelled_version(&parts.version, &metadata),
             file: file.to_owned(),
             sha256,
             size,
@@ -98,8 +99,8 @@ impl LocalWheel {
         }))
     }
 
-    /// Rejects a wheel that is not compatible with a stack on a base of that C library, and lists every difference. `None`: the
-    /// matrix decides, where it has the base.
+    /// Rejects a wheel that is not compatible with a stack on a base of that C library, and lists every difference. `None`: the C library
+    /// is not known, and nothing is refused for it.
     pub fn check(&self, stack: &Stack, glibc: Option<&GlibcVersion>) -> Result<(), PackagesError> {
         let misfits = self.misfits(stack, glibc);
         if misfits.is_empty() {
@@ -108,14 +109,20 @@ impl LocalWheel {
         Err(PackagesError::WheelMisfit { file: self.file.clone(), stack: stack.name.clone(), misfits })
     }
 
-    /// Rejects a wheel of another package or version, or for another stack, and lists every difference.
-    pub fn check_package(&self, name: &str, version: &str, stack: &Stack) -> Result<(), PackagesError> {
+    /// Rejects a wheel of another package or version, or for another stack or C library, and lists every difference.
+    pub fn check_package(
+        &self,
+        name: &str,
+        version: &str,
+        stack: &Stack,
+        glibc: Option<&GlibcVersion>,
+    ) -> Result<(), PackagesError> {
         let mut misfits = Vec::new();
         let same = Version::from_str(&self.version).ok() == Version::from_str(version).ok();
         if self.name != name || !same {
             misfits.push(format!("it is `{} {}`; expected `{name} {version}`", self.name, self.version));
         }
-        misfits.extend(self.misfits_of_any(stack, None));
+        misfits.extend(self.misfits_of_any(stack, glibc));
         if misfits.is_empty() {
             return Ok(());
         }
@@ -131,10 +138,12 @@ impl LocalWheel {
         };
         if let Some(wanted) = &wanted {
             all.extend(self.version_misfits(wanted, &stack.cuda.to_string()));
-        } else {
+        } else if stack.channel == Channel::Source {
             let names: Vec<_> =
                 std::iter::once(&stack.package).chain(stack.companions.keys()).cloned().collect();
             all.push(format!("it is a wheel of `{}`; the stack accepts {}", self.name, names.join(", ")));
+        } else {
+            all.extend(self.mismatch_of_build(stack));
         }
         all.extend(self.misfits_of_any(stack, glibc));
         all
@@ -153,8 +162,7 @@ impl LocalWheel {
                 all.push(format!("its name has {named}, its METADATA has {said}"));
             }
         }
-        let of_matrix = || Matrix::current().base(&stack.base).map(|base| &base.glibc);
-        all.extend(self.parts.misfits(stack, glibc.or_else(of_matrix)));
+        all.extend(self.parts.misfits(stack, glibc));
         all
     }
 
@@ -175,6 +183,15 @@ impl LocalWheel {
             None => Some(format!("its version has no CUDA variant (expected `{wanted}+{cuda}`)")),
         });
         all
+    }
+
+    /// Why the local part of its version names another stack: `cu12torch2.8cxx11abiTRUE`.
+    fn mismatch_of_build(&self, stack: &Stack) -> Option<String> {
+        let (_, local) = self.version.split_once('+')?;
+        let own = (stack.package == "torch").then(|| stack.version.clone());
+        let torch: Option<FrameworkVersion> = own.or_else(|| stack.companions.get("torch")?.parse().ok());
+        let torch = torch.map(|torch| (torch.major(), torch.minor()));
+        LocalVersion::read(local).mismatch(stack.cuda, torch)
     }
 
     /// Returns a wheel of that name with METADATA only: sufficient for a resolver.
@@ -205,6 +222,12 @@ pub(super) fn metadata(wheel: impl Read + Seek) -> Result<String, String> {
     let entry = archive.by_name(&name).map_err(|error| error.to_string())?;
     read_text_bounded(entry, LARGEST_METADATA)
         .map_err(|error| format!("its METADATA cannot be read: {error}"))
+}
+
+/// The version as METADATA spells it, which is that of the installed package: a file name may have `abiTRUE` for `abitrue`.
+fn spelled_version(named: &str, metadata: &str) -> String {
+    let spelled = header(metadata, "Version").filter(|said| said.eq_ignore_ascii_case(named));
+    spelled.unwrap_or(named).to_owned()
 }
 
 /// A field of METADATA's head.
@@ -246,7 +269,6 @@ pub(super) mod tests {
     use camino::Utf8PathBuf;
 
     use super::*;
-    use crate::model::compat::tables::Channel;
     use crate::model::lock::sample;
 
     /// A wheel of the sample's Python in a cache below that directory.
@@ -268,9 +290,9 @@ pub(super) mod tests {
         };
         let stack = sample::stack();
         let pure = taken("docopt-0.6.2-py2.py3-none-any.whl");
-        pure.check_package("docopt", "0.6.2.0", &stack).expect("compatible");
+        pure.check_package("docopt", "0.6.2.0", &stack, None).expect("compatible");
         let said = |wheel: &LocalWheel, name: &str, version: &str| {
-            wheel.check_package(name, version, &stack).expect_err("refused").to_string()
+            wheel.check_package(name, version, &stack, None).expect_err("refused").to_string()
         };
         assert!(said(&pure, "other", "0.6.2").contains("expected `other 0.6.2`"));
         assert!(said(&pure, "docopt", "0.7").contains("expected `docopt 0.7`"));
@@ -313,7 +335,10 @@ pub(super) mod tests {
     }
 
     fn misfits(file: &str, name: &str, version: &str) -> Vec<String> {
-        taken(file, name, version).0.expect("a wheel").misfits(&stack(), None)
+        taken(file, name, version)
+            .0
+            .expect("a wheel")
+            .misfits(&stack(), Some(&"2.36".parse().expect("a version")))
     }
 
     #[test]
@@ -362,6 +387,20 @@ pub(super) mod tests {
         assert_eq!(without, ["its version has no CUDA variant (expected `2.8.0+cu118`)"]);
         let other = misfits("jax-1-py3-none-any.whl", "jax", "1");
         assert_eq!(other, ["it is a wheel of `jax`; the stack accepts torch, torchaudio, torchvision"]);
+    }
+
+    #[test]
+    fn wheel_of_a_package_is_compared_with_a_published_stack_by_its_local_version() {
+        let file = "flash_attn-2.8.3+cu12torch2.8cxx11abiTRUE-cp311-cp311-linux_x86_64.whl";
+        let wheel = taken(file, "flash-attn", "2.8.3+cu12torch2.8cxx11abitrue").0.expect("a wheel");
+        assert_eq!(wheel.version, "2.8.3+cu12torch2.8cxx11abitrue", "as it is installed");
+        let published = sample::stack();
+        wheel.check(&published, None).expect("compatible");
+        let older = Stack { version: "2.7.1".parse().unwrap(), ..sample::stack() };
+        assert_eq!(wheel.misfits(&older, None), ["it is the build for torch 2.8, the stack has 2.7"]);
+        let other = Stack { cuda: "cu130".parse().unwrap(), ..sample::stack() };
+        assert_eq!(wheel.misfits(&other, None), ["it is the build for cu12, the stack has cu130"]);
+        assert!(wheel.check(&stack(), None).is_err(), "an unpublished variant takes its own wheels alone");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use envforge_protocol::{CheckId, Requirement};
 
 use super::catalogue::catalogue;
 use super::inputs::framework_requirements;
-use crate::model::compat::Matrix;
+use crate::model::compat;
 use crate::model::compat::tables::{Channel, Product, Variant};
 use crate::model::lock::{Lock, LockedWheel, sample};
 use crate::model::resolve::{ResolveOptions, resolve};
@@ -38,12 +38,12 @@ fn fixture(name: &str) -> PathBuf {
 
 fn stack_of(spec: &str) -> Option<Stack> {
     let spec = spec.parse().expect("a spec");
-    resolve(&spec, &Target::any(Machine::X86_64), Matrix::current(), &ResolveOptions::default()).ok()
+    resolve(&spec, &Target::any(Machine::X86_64), compat::embedded(), &ResolveOptions::default()).ok()
 }
 
 /// The specs of the oldest and the newest row of a product on the default index.
 fn ends(product: &Product) -> [String; 2] {
-    let matrix = Matrix::current();
+    let matrix = compat::embedded();
     let is_listed = |row: &&Variant| {
         row.framework == product.framework
             && row.machine == Machine::X86_64
@@ -61,7 +61,7 @@ fn ends(product: &Product) -> [String; 2] {
 }
 
 fn rows() -> Vec<(String, Stack)> {
-    let products = Matrix::current().products.iter().filter(|product| product.rows);
+    let products = compat::embedded().products.iter().filter(|product| product.rows);
     let specs = products.flat_map(ends);
     specs.map(|spec| (spec.clone(), stack_of(&spec).unwrap_or_else(|| panic!("{spec} resolves")))).collect()
 }
@@ -71,7 +71,7 @@ fn rows() -> Vec<(String, Stack)> {
 fn requirements_of_rows_are_current() {
     let mut text = String::new();
     for (spec, stack) in rows() {
-        let base = Matrix::current().base(&stack.base).expect("a base");
+        let base = compat::embedded().base(&stack.base).expect("a base");
         let _ = writeln!(text, "row {spec} {} {}", stack.python, base.glibc);
         text += &framework_requirements(&stack, &[]).expect("published");
         text.extend(catalogue().developer_wheels().map(|wheel| wheel + "\n"));

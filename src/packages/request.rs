@@ -8,6 +8,7 @@ use super::resolver_image::ResolverImage;
 use super::settings::PackageSettings;
 use crate::engine::Engine;
 use crate::fetch::Fetcher;
+use crate::model::compat::Matrix;
 use crate::model::lock::{AllowedSource, Lock, LockedBase, UserAdditions};
 use crate::model::stack::Stack;
 use crate::report::Reporter;
@@ -22,6 +23,8 @@ pub struct PackageRequest<'a> {
     pub base: &'a LockedBase,
     /// The stack.
     pub stack: &'a Stack,
+    /// The matrix that it was chosen by.
+    pub matrix: &'a Matrix,
     /// The user's additions.
     pub added: &'a UserAdditions,
     /// A lock file whose pins are kept while compatible; `None` (`--upgrade`): resolve everything again.
@@ -32,16 +35,16 @@ pub struct PackageRequest<'a> {
     pub fresh: &'a [String],
     /// Whether apt's lists of the last day do not count (`--upgrade`, `--refresh`).
     pub renew: bool,
-    /// Wheels of the stack that no index lists.
+    /// Wheels of the stack, or of requested packages, that no index lists.
     pub local: &'a [LocalWheel],
     /// Wheels built from source distributions, required by the user's packages.
     pub built: &'a [LocalWheel],
 }
 
 impl PackageRequest<'_> {
-    /// Returns the packages whose source distribution may be selected: allowed by the user and not built yet.
+    /// Returns the packages whose source distribution may be selected: allowed by the user, without a wheel yet.
     pub(super) fn buildable_packages(&self) -> Vec<AllowedSource> {
-        let has = |name: &str| self.built.iter().any(|wheel| wheel.name == name);
+        let has = |name: &str| self.local.iter().chain(self.built).any(|wheel| wheel.name == name);
         self.added.allow_source.iter().filter(|source| !has(&source.name)).cloned().collect()
     }
 
@@ -76,6 +79,7 @@ impl<'a> PackageRequest<'a> {
             base_reference: "base",
             base: &lock.base,
             stack,
+            matrix: crate::model::compat::embedded(),
             added,
             previous: None,
             preferred: None,

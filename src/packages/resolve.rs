@@ -124,7 +124,9 @@ async fn run(
     }
     let order = IndexOrder::of(request, &tools.settings.index)?;
     let with_additions = !request.added.python.is_empty();
-    Err(explain_with(outcome.code, &outcome.stderr, with_additions, |package| order.indexes_of(package)))
+    let error =
+        explain_with(outcome.code, &outcome.stderr, with_additions, |package| order.indexes_of(package));
+    Err(error.with_trap(request.matrix))
 }
 
 /// Wheels as uv chose them.

@@ -9,6 +9,7 @@ use crate::failure::{Exit, Failure};
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::lock::{LockedCopy, context_name};
 use crate::model::project::file::CopyEntry;
+use crate::model::project::managed_folder;
 use crate::model::project::secret::credential_in_file;
 use crate::model::sha256::{Sha256Hex, sha256_hex};
 use crate::model::whiteout::{DELETES, deletes};
@@ -70,6 +71,16 @@ pub enum CopyError {
         /// The path.
         path: Utf8PathBuf,
     },
+    /// A file below the target that would replace one of envforge's.
+    #[error("`{path}` (copied from `{from}`) is inside {kept}, which envforge manages")]
+    Managed {
+        /// The file in the image.
+        path: String,
+        /// The value of `from`.
+        from: String,
+        /// The directory.
+        kept: &'static str,
+    },
     /// A symlink loop.
     #[error("symlink loop at `{path}`")]
     Circle {
@@ -94,6 +105,7 @@ impl Failure for CopyError {
                     "pass a secret to a `run` step by its name, `{ command = \"...\", secrets = [\"hf\"] }`, and to a container with `envforge shell -e NAME` or a mount".to_owned(),
                 ];
             }
+            Self::Managed { .. } => "copy it to a directory of its own, such as /opt/data",
             Self::Name { .. } | Self::Deletes { .. } => "rename it, or remove it from `copy`",
             _ => return Vec::new(),
         };
@@ -123,6 +135,13 @@ pub fn collect_copy(
     }
     let mut entries = walk.entries;
     entries.sort_by(|a, b| a.path.cmp(&b.path));
+    for entry in &entries {
+        // What is checked elsewhere is the target alone, and `/opt` has the environment in it.
+        let path = format!("{}{}", wish.to.trim_end_matches('/'), &entry.path[prefix.len()..]);
+        if let Some(kept) = managed_folder(Utf8Path::new(&path)) {
+            return Err(CopyError::Managed { path, from: wish.from.clone(), kept });
+        }
+    }
     let mut hash = Sha256Hex::default();
     for entry in &entries {
         let ContextContent::File { sha256, .. } = &entry.content else { continue };
@@ -317,6 +336,28 @@ mod tests {
         std::fs::create_dir(project.path("a/.wh.d")).expect("a folder");
         std::fs::write(project.path("a/.wh.d/x"), "").expect("a file");
         assert!(matches!(project.copy("a"), Err(CopyError::Deletes { .. })));
+    }
+
+    #[test]
+    fn file_below_the_target_replaces_nothing_of_envforge() {
+        let project = project();
+        let copy = |from: &str, to: &str| {
+            collect_copy(&project.path(""), 0, &CopyEntry { from: from.to_owned(), to: to.to_owned() })
+        };
+        for name in ["d/env/bin/python", "d/envforge/agent", "d/other/x", "env"] {
+            let path = project.path(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+            std::fs::write(path, "x").expect("a file");
+        }
+        copy("d/other", "/opt").expect("a directory of its own");
+        copy("d", "/opt/d").expect("a directory of its own");
+        for (from, to) in
+            [("d", "/opt"), ("d", "/opt/"), ("d/env", "/opt/env/"), ("env", "/opt"), ("d", "/opt/./")]
+        {
+            let error = copy(from, to).expect_err("refused");
+            assert!(matches!(error, CopyError::Managed { .. }), "{from} {to}: {error}");
+            assert!(error.to_string().contains("is inside /opt/env"), "{error}");
+        }
     }
 
     #[test]

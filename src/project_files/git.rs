@@ -1,17 +1,15 @@
 //! The files of a directory as the program git lists them. Nothing of the directory runs: its configuration may name programs, and git
 //! would start one to fetch an object that a partial clone lacks.
-#![expect(clippy::disallowed_methods, reason = "edge: runs git and waits for it")]
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::process::{Child, Output, Stdio};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::io::{Error, ErrorKind};
+use std::process::Output;
+use std::time::Duration;
 
 use camino::Utf8Path;
 
 use super::sources_error::SourcesError;
-use crate::host;
+use crate::host::{self, Bounds};
 
 /// Variables of the caller's repository, if a hook of it runs this.
 const OF_ANOTHER_REPOSITORY: [&str; 8] = [
@@ -29,10 +27,7 @@ const OF_ANOTHER_REPOSITORY: [&str; 8] = [
 const SETTINGS: [&str; 3] =
     ["core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit"];
 /// A list of a million files takes a second.
-const LIMIT: Duration = Duration::from_secs(30);
-/// Bytes of a list, and of what git says of a failure.
-const MOST: u64 = 64 << 20;
-const MOST_SAID: u64 = 64 << 10;
+const BOUNDS: Bounds = Bounds { time: Duration::from_secs(30), output: 64 << 20 };
 
 /// What git has at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,48 +102,21 @@ fn git(folder: &Utf8Path, arguments: &[&str]) -> Result<Option<Output>, SourcesE
     }
     // Before git 2.45 the first is unknown; the second forbids every way to another repository.
     command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
-    command.args(arguments).env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").stdin(Stdio::null());
-    match command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
-        Ok(child) => output(child, LIMIT).map(Some),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
+    command.args(arguments).env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0");
+    // A pipe in a file's place would never end, and a list may have any length.
+    match host::run_within(&mut command, BOUNDS) {
+        Ok(output) => Ok(Some(output)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(problem(error)),
     }
 }
 
-/// Waits for git within bounds of time and output: a pipe in a file's place would never end, and a list may have any length.
-fn output(mut child: Child, limit: Duration) -> Result<Output, SourcesError> {
-    let stdout = read_beside(child.stdout.take(), MOST + 1);
-    let stderr = read_beside(child.stderr.take(), MOST_SAID);
-    let end = Instant::now() + limit;
-    let status = loop {
-        match child.try_wait()? {
-            Some(status) => break status,
-            None if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
-            None => {
-                child.kill()?;
-                child.wait()?;
-                return Err(SourcesError::git(&format!("it did not end within {} s", limit.as_secs())));
-            }
-        }
-    };
-    let read = |reader: JoinHandle<Vec<u8>>| reader.join().unwrap_or_default();
-    let (stdout, stderr) = (read(stdout), read(stderr));
-    if stdout.len() as u64 > MOST {
-        return Err(SourcesError::git(&format!("its list is longer than {} MiB", MOST >> 20)));
+/// Git that was beyond a bound, or that cannot be run.
+fn problem(error: Error) -> SourcesError {
+    match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::FileTooLarge => SourcesError::git(&error.to_string()),
+        _ => error.into(),
     }
-    Ok(Output { status, stdout, stderr })
-}
-
-/// Reads a pipe in a thread, up to a bound: then it is closed, which ends its writer.
-fn read_beside(pipe: Option<impl Read + Send + 'static>, most: u64) -> JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(pipe) = pipe {
-            // What was read before an error is shorter than the whole, and git's status says why.
-            drop(pipe.take(most).read_to_end(&mut bytes));
-        }
-        bytes
-    })
 }
 
 /// The paths of a list, each checked.
@@ -193,9 +161,16 @@ mod tests {
     }
 
     #[test]
-    fn git_that_does_not_end_is_ended() {
-        let sleep = host::child("sleep").arg("60").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let error = output(sleep.expect("it starts"), Duration::from_millis(50)).expect_err("ended");
-        assert!(error.to_string().contains("it did not end within"), "{error}");
+    fn git_that_does_not_end_or_lists_too_much_is_an_error_of_git() {
+        for ([program, argument], bounds) in [
+            (["sleep", "60"], Bounds { time: Duration::from_millis(50), ..BOUNDS }),
+            (["cat", "/dev/zero"], Bounds { output: 10, ..BOUNDS }),
+        ] {
+            let ended = host::run_within(host::child(program).arg(argument), bounds);
+            let error = problem(ended.expect_err("beyond a bound"));
+            assert!(matches!(&error, SourcesError::Git { .. }), "{error}");
+        }
+        let absent = problem(Error::from(ErrorKind::PermissionDenied));
+        assert!(matches!(&absent, SourcesError::File(_)), "{absent}");
     }
 }

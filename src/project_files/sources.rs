@@ -174,7 +174,7 @@ fn check_size(sources: &BTreeMap<String, Source>) -> Result<(), SourcesError> {
         Source::File { size, .. } => *size,
         Source::Link { .. } => 0,
     };
-    let size = sources.values().map(size_of).sum();
+    let size = sources.values().map(size_of).fold(0_u64, u64::saturating_add);
     if size <= LIMIT {
         return Ok(());
     }

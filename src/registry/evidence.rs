@@ -20,8 +20,8 @@ use super::retry::RetryPolicy;
 use super::upload_location::upload_location;
 use crate::evidence::{
     Attestation, Bundle, Envelope, Legacy, PROVENANCE_TYPE, PublicKey, RESULT_TYPE, Referrer, SBOM_TYPE,
-    SUMMARY_TYPE, SigningKey, Statement, is_provenance_of_ours, legacy_tag, referrers, referrers_tag,
-    superseded, with_referrers,
+    SIGNATURE_TYPE, SUMMARY_TYPE, SigningKey, Statement, is_provenance_of_ours, legacy_tag, referrers,
+    referrers_tag, signature_issued, superseded, with_referrers,
 };
 use crate::model::image::manifest::{BlobDescriptor, INDEX_TYPE, MANIFEST_TYPE};
 use crate::model::image_digest::Digest;
@@ -42,19 +42,23 @@ const MOST_PAGES: usize = 20;
 const AT_A_TIME: usize = 8;
 /// The predicate types of evidence.
 const TESTS: [&str; 2] = [RESULT_TYPE, SUMMARY_TYPE];
+/// Those with the signature that goes with them.
+const SIGNED_TESTS: [&str; 3] = [RESULT_TYPE, SUMMARY_TYPE, SIGNATURE_TYPE];
 /// Those of what an image was built from.
 const ORIGINS: [&str; 2] = [PROVENANCE_TYPE, SBOM_TYPE];
 /// All that is carried with an image.
-const ALL: [&str; 4] = [RESULT_TYPE, SUMMARY_TYPE, PROVENANCE_TYPE, SBOM_TYPE];
+const ALL: [&str; 5] = [RESULT_TYPE, SUMMARY_TYPE, SIGNATURE_TYPE, PROVENANCE_TYPE, SBOM_TYPE];
 /// How often a tag is written that others write, too.
 const WRITES: usize = 8;
+/// The platform of an entry that is no image.
+const NO_PLATFORM: &str = "unknown/unknown";
 
 /// An image of a registry that evidence is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvidenceSubject {
     /// `registry/name`.
     pub name: String,
-    /// The index that it was named by, if it was. Statements are about the manifest alone: an index names images that did not run.
+    /// The index that it was named by, if it was. It has statements of its own: it may list images that did not run.
     pub index: Option<Digest>,
     /// Its manifest.
     pub manifest: BlobDescriptor,
@@ -62,6 +66,15 @@ pub struct EvidenceSubject {
     pub media_type: String,
     /// Digest of its configuration.
     pub config: Digest,
+}
+
+/// An index that evidence is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexSubject {
+    /// It, as a subject.
+    pub subject: EvidenceSubject,
+    /// The images that it lists.
+    pub images: Vec<Digest>,
 }
 
 /// Evidence with the document that holds it.
@@ -238,6 +251,43 @@ impl Registry {
         self.signed_documents(image, digest, &TESTS).await
     }
 
+    /// Returns the same with the signatures that go with it: what the next statement of a key takes the place of.
+    pub async fn signed_evidence(
+        &self,
+        image: &ImageRef,
+        digest: &Digest,
+    ) -> Result<EvidenceList, RegistryError> {
+        self.signed_documents(image, digest, &SIGNED_TESTS).await
+    }
+
+    /// Returns the index with that digest and the images that it lists; `None`: the repository has no such index any more.
+    pub async fn index_subject(
+        &self,
+        image: &ImageRef,
+        index: &Digest,
+    ) -> Result<Option<IndexSubject>, RegistryError> {
+        let mut session = self.session(image, TokenScope::Pull, RetryPolicy::NEEDED)?;
+        let answer = match session.get(&format!("manifests/{index}"), &ACCEPT).await {
+            Ok(answer) => answer,
+            Err(RegistryError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let digest = checked(image, &answer, Some(index))?;
+        let Manifest::Index(entries) = parsed(image, &answer)? else { return Ok(None) };
+        // The attestations that builders list next to an image have a platform that no engine has.
+        let images = entries.into_iter().filter(|entry| entry.is_unstated || entry.platform != NO_PLATFORM);
+        let media_type = answer.header("content-type").filter(|kind| ACCEPT.contains(kind));
+        let subject = EvidenceSubject {
+            name: format!("{}/{}", image.registry(), image.repository()),
+            index: None,
+            media_type: media_type.unwrap_or(INDEX_TYPE).to_owned(),
+            manifest: BlobDescriptor { digest: digest.clone(), size: answer.body.len() as u64 },
+            // An index has none.
+            config: digest,
+        };
+        Ok(Some(IndexSubject { subject, images: images.map(|entry| entry.digest).collect() }))
+    }
+
     /// Returns the provenance and bills of materials of the manifest with that digest, in both forms.
     pub async fn provenance(&self, image: &ImageRef, digest: &Digest) -> Result<EvidenceList, RegistryError> {
         self.signed_documents(image, digest, &ORIGINS).await
@@ -309,7 +359,8 @@ impl Registry {
         let own: Vec<&FoundEvidence> = known.found.iter().filter(is_own).collect();
         let layers: Vec<Digest> = own.iter().filter_map(|found| found.place.layer()).collect();
         let bundles: Vec<Digest> = own.iter().filter_map(|found| found.place.referrer()).collect();
-        self.attach_forms((image, subject), (&layers, new), (&bundles, new), (created, reporter)).await
+        let tagged = in_tag(new);
+        self.attach_forms((image, subject), (&layers, &tagged), (&bundles, new), (created, reporter)).await
     }
 
     /// Attaches documents in both forms, in place of others: the layers of the `.att` tag, then the bundles, each the old and the new ones.
@@ -361,11 +412,11 @@ impl Registry {
             };
             wanted.iter().filter(|new| !is_there(new)).cloned().collect::<Vec<_>>()
         };
-        let by_tag = lacks(|place| matches!(place, Place::Tag(_)));
+        let by_tag = in_tag(&lacks(|place| matches!(place, Place::Tag(_))));
         let bundles = lacks(|place| matches!(place, Place::Referrer(_)));
         let is_new = |new: &&NewEvidence| {
             let is_it = |list: &[NewEvidence]| list.iter().any(|one| one.envelope == new.envelope);
-            is_it(&by_tag) && is_it(&bundles)
+            (is_it(&by_tag) || new.predicate == SIGNATURE_TYPE) && is_it(&bundles)
         };
         let count = wanted.iter().filter(is_new).count();
         let (by_tag, bundles) = ((&*stale_tags, &*by_tag), (&*stale_bundles, &*bundles));
@@ -522,13 +573,19 @@ impl Place {
     }
 }
 
+/// The documents that are layers of the `.att` tag, too: cosign keeps no signature there.
+fn in_tag(new: &[NewEvidence]) -> Vec<NewEvidence> {
+    new.iter().filter(|new| new.predicate != SIGNATURE_TYPE).cloned().collect()
+}
+
 /// Whether a payload that our key signed is one that the next statement takes the place of: a list of entries that was read, or a
-/// summary of one, or what an image was built from. The key may sign other results as well.
+/// summary or signature of one, or what an image was built from. The key may sign other results as well.
 fn is_ours(payload: &[u8]) -> bool {
     let value: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
     let verifier = value["predicate"]["verifier"]["id"].as_str().unwrap_or_default();
     let is_summary = value["predicateType"] == SUMMARY_TYPE && verifier.starts_with("pkg:cargo/envforge@");
-    is_summary || Statement::parse(payload).is_ok() || is_provenance_of_ours(payload)
+    let is_signature = signature_issued(payload).is_some();
+    is_summary || is_signature || Statement::parse(payload).is_ok() || is_provenance_of_ours(payload)
 }
 
 /// Whether a registry refuses to write a tag again: immutable tags answer with a conflict, or call the tag invalid.
@@ -633,8 +690,13 @@ impl Found {
     fn of(attestation: Option<Attestation>, place: Place, kinds: &[&str]) -> Self {
         // Other programs attach SBOMs and provenance in the same forms: they are not kept in memory.
         let is_kind = |attestation: &Attestation| {
-            let of_kind = serde_json::from_slice::<OfKind>(attestation.envelope.unchecked_payload());
-            of_kind.is_ok_and(|of_kind| kinds.contains(&of_kind.predicate_type.as_str()))
+            let payload = attestation.envelope.unchecked_payload();
+            let of_kind = serde_json::from_slice::<OfKind>(payload);
+            of_kind.is_ok_and(|OfKind { predicate_type: kind }| {
+                // A signature that cosign made says nothing of checks.
+                kinds.contains(&kind.as_str())
+                    && (kind != SIGNATURE_TYPE || signature_issued(payload).is_some())
+            })
         };
         match attestation.filter(is_kind) {
             Some(attestation) => Self::Evidence(Box::new(FoundEvidence { attestation, place })),

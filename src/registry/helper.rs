@@ -80,7 +80,6 @@ async fn run(program: &str, server: &str) -> std::io::Result<(bool, Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
-    use std::time::Instant;
 
     use super::*;
 
@@ -105,11 +104,8 @@ mod tests {
     }
 
     #[tokio::test]
-    #[expect(clippy::disallowed_methods, reason = "measures how long the helper runs")]
     async fn helper_that_prints_without_end_is_ended() {
-        let began = Instant::now();
         let error = tokio::time::timeout(PATIENCE, answer("exec cat /dev/zero")).await.expect("ended");
         assert_eq!(error.expect_err("too large").kind(), std::io::ErrorKind::FileTooLarge);
-        assert!(began.elapsed() < PATIENCE / 3, "{:?}", began.elapsed());
     }
 }

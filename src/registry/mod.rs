@@ -45,7 +45,9 @@ pub use blob::{Blob, BlobContent};
 pub use client::{Registry, ResolvedImage};
 pub use credential::{Credential, Login};
 pub use error::RegistryError;
-pub use evidence::{Attached, EvidenceList, EvidenceSubject, FoundEvidence, LARGEST_DOCUMENT, NewEvidence};
+pub use evidence::{
+    Attached, EvidenceList, EvidenceSubject, FoundEvidence, IndexSubject, LARGEST_DOCUMENT, NewEvidence,
+};
 pub use platforms::{PlatformImage, PlatformIndex};
 pub use pull::PublishedImage;
 pub use push::ManifestDocument;

@@ -1,6 +1,7 @@
 //! The settings of one call.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 
@@ -26,6 +27,7 @@ use super::tables::Origins;
 use super::target::TargetOverrides;
 use super::trust::TrustConfig;
 use super::variables::VARIABLES;
+use crate::model::compat::Matrix;
 use crate::model::request::GlobalOptions;
 
 /// Everything a command needs to know of its surroundings.
@@ -57,8 +59,10 @@ pub struct Settings {
     pub trust: TrustConfig,
     /// Rules that hold for every call.
     pub policy: PolicyConfig,
-    /// The matrix that the configuration names.
-    pub matrix: MatrixSettings,
+    /// The files of a matrix that the configuration names.
+    pub matrix_files: MatrixSettings,
+    /// The matrix of this call: the built-in one until another one was read.
+    pub matrix: Arc<Matrix>,
     /// How nodes of a cluster start images from files.
     pub cluster: ClusterConfig,
     /// The file of each key of the configuration that is set.
@@ -117,7 +121,8 @@ impl Settings {
             target: TargetOverrides::of(&environment),
             trust: config.trust,
             policy: config.policy,
-            matrix: MatrixSettings::of(config.matrix)?,
+            matrix_files: MatrixSettings::of(config.matrix)?,
+            matrix: crate::model::compat::built_in(),
             cluster: config.cluster,
             origins: config.origins,
             warnings: Vec::new(),
@@ -137,6 +142,39 @@ impl Settings {
             .map(|name| format!("ENVFORGE_INDEX_{}", name.to_ascii_uppercase().replace('-', "_")));
         let variable = variable.or(of_index.filter(|name| is_set(&&&**name)));
         variable.or_else(|| self.origins.get(key).map(ToString::to_string))
+    }
+}
+
+#[cfg(test)]
+impl Settings {
+    /// Returns those of a machine without an engine, with directories below `root`.
+    pub(crate) fn below(root: &camino::Utf8Path) -> Self {
+        use crate::model::request::ProgressMode;
+
+        let variable = |name: &str, value: String| (name.to_owned(), value);
+        let environment: Environment = [
+            variable("HOME", root.join("home").into()),
+            variable("ENVFORGE_CACHE_DIR", root.join("cache").into()),
+            variable("ENVFORGE_STATE_DIR", root.join("state").into()),
+            variable("DOCKER_HOST", format!("unix://{root}/no.sock")),
+        ]
+        .into_iter()
+        .collect();
+        let user = UserDirectories::of(&environment).expect("a home");
+        let args = GlobalOptions {
+            json: false,
+            quiet: true,
+            verbose: 0,
+            no_progress: true,
+            progress: ProgressMode::Auto,
+            config: None,
+        };
+        let output = Output::of(&args, &environment, Terminals::default());
+        let paths = Paths::of(&environment, &user, root.join("c.toml"));
+        let settings = Self::from_parts(output, paths, environment, user, Config::default());
+        let mut settings = settings.expect("settings");
+        settings.paths.current_dir = root.to_owned();
+        settings
     }
 }
 

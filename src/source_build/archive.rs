@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::fetch::FetchSettings;
-    use crate::model::compat::Matrix;
+    use crate::model::compat;
     use crate::model::sha256::sha256_hex;
     use crate::report::NullReporter;
 
@@ -100,7 +100,7 @@ mod tests {
     async fn fixture() -> Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
-        let mut row = Matrix::current().source_builds[0].clone();
+        let mut row = compat::embedded().source_builds[0].clone();
         row.sha256 = Some(sha256_hex(b"whole archive"));
         Fixture {
             server: MockServer::start().await,

@@ -307,7 +307,7 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::model::compat::Matrix;
+    use crate::model::compat;
     use crate::model::lock::{IndexKind, sample};
     use crate::model::resolve::{ResolveOptions, resolve};
     use crate::model::stack::Nvcc;
@@ -433,7 +433,7 @@ mod tests {
     }
 
     fn recipe() -> SourceRecipe {
-        let mut rows = Matrix::current().source_recipes.iter();
+        let mut rows = compat::embedded().source_recipes.iter();
         let recipe = rows.find(|row| row.package == "flash-attn").expect("a row");
         SourceRecipe { patches: vec!["extension-gpu-targets.py".to_owned()], ..recipe.clone() }
     }
@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn every_recipe_has_its_patches() {
-        for name in Matrix::current().source_recipes.iter().flat_map(|recipe| &recipe.patches) {
+        for name in compat::embedded().source_recipes.iter().flat_map(|recipe| &recipe.patches) {
             assert!(patch_text(name).is_some_and(|text| !text.is_empty()), "{name}");
         }
     }
@@ -512,7 +512,7 @@ mod tests {
     fn sample_nvcc() -> Option<Nvcc> {
         let spec = "pytorch-cuda:2.15-cu132-devel".parse().expect("a spec");
         let stack =
-            resolve(&spec, &Target::any(Machine::X86_64), Matrix::current(), &ResolveOptions::default());
+            resolve(&spec, &Target::any(Machine::X86_64), compat::embedded(), &ResolveOptions::default());
         stack.expect("resolves").nvcc
     }
 

@@ -28,7 +28,7 @@ pub struct Recipe<'a> {
 
 impl<'a> Recipe<'a> {
     /// Returns the build of a stack that is not published; `None`: it has no row.
-    pub fn of(stack: &'a Stack) -> Option<Self> {
+    pub fn of(stack: &'a Stack, matrix: &'a Matrix) -> Option<Self> {
         let same = |row: &&SourceBuild| {
             row.framework == stack.framework
                 && row.version == stack.version
@@ -36,7 +36,7 @@ impl<'a> Recipe<'a> {
                 && row.machine == stack.machine
         };
         let is_source = stack.channel == Channel::Source;
-        let row = Matrix::current().source_builds.iter().filter(|_| is_source).find(same)?;
+        let row = matrix.source_builds.iter().filter(|_| is_source).find(same)?;
         Some(Self { stack, row })
     }
 
@@ -135,6 +135,7 @@ impl<'a> Recipe<'a> {
         tools: &ResolverContext<'_>,
         base_reference: &str,
         base: &LockedBase,
+        matrix: &Matrix,
     ) -> Result<Lock, SourceError> {
         let stack = self.builder();
         let added = UserAdditions { apt: self.row.build_packages.clone(), ..UserAdditions::default() };
@@ -142,6 +143,7 @@ impl<'a> Recipe<'a> {
             base_reference,
             base,
             stack: &stack,
+            matrix,
             added: &added,
             previous: None,
             preferred: None,
@@ -189,16 +191,17 @@ mod tests {
             target.gpus.push(TargetGpu { name: None, compute_capability: gpu.parse().unwrap() });
         }
         let spec = "pytorch-cuda:2.8-cu118".parse().unwrap();
-        resolve(&spec, &target, Matrix::current(), &ResolveOptions::default()).expect("resolves")
+        resolve(&spec, &target, crate::model::compat::embedded(), &ResolveOptions::default())
+            .expect("resolves")
     }
 
     fn row() -> SourceBuild {
-        Matrix::current().source_builds[0].clone()
+        crate::model::compat::embedded().source_builds[0].clone()
     }
 
     #[test]
     fn patches_of_all_rows_exist() {
-        for patch in Matrix::current().source_builds.iter().flat_map(|row| &row.patches) {
+        for patch in crate::model::compat::embedded().source_builds.iter().flat_map(|row| &row.patches) {
             assert!(patch_text(patch).is_some_and(|text| !text.is_empty()), "{patch}");
         }
     }

@@ -91,7 +91,10 @@ mod tests {
         assert_eq!(packed_layer(&store, "aa", "1").expect("known").repositories, ["box/1"]);
         let forged = format!(r#"{{"digest":"{}","size":4,"repositories":[]}}"#, blob.digest);
         let place = records(&store).path(&name_of("aa", "1")).expect("a key");
-        crate::store::write_atomically(&place, forged.as_bytes()).expect("written");
-        assert_eq!(packed_layer(&store, "aa", "1"), None);
+        // Without a seal, and with the seal of nobody.
+        for text in [forged.clone(), format!("{}\n{forged}", "A".repeat(44))] {
+            crate::store::write_atomically(&place, text.as_bytes()).expect("written");
+            assert_eq!(packed_layer(&store, "aa", "1"), None, "{text}");
+        }
     }
 }

@@ -119,6 +119,10 @@ fn hashes(text: &[u8]) -> Vec<String> {
 }
 
 fn collect(folder: &Utf8Path, found: &mut Vec<(CacheFile, SystemTime)>) {
+    // A link of a restored cache may lead to files of the user, which no lock names and which would all be removed.
+    if !fs_err::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
+        return;
+    }
     for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_dir() {
@@ -177,6 +181,30 @@ mod tests {
         remove(&store, &found).expect("removed");
         remove(&store, &found).expect("somebody else may have been faster");
         assert_eq!(unused(&store, later), []);
+    }
+
+    #[test]
+    fn nothing_behind_a_link_is_of_the_cache() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let precious = root.join("user/more/precious");
+        crate::store::write_atomically(&precious, b"of the user").expect("written");
+        let later = SystemTime::now() + Duration::from_hours(8 * 24);
+        for name in CACHE_FOLDERS {
+            let place = store.cache_dir().join(name);
+            drop(fs_err::remove_dir_all(&place));
+            for at in [place.clone(), place.join("more")] {
+                fs_err::create_dir_all(at.parent().expect("a folder")).expect("made");
+                std::os::unix::fs::symlink(root.join("user"), &at).expect("ours");
+                let found = unused(&store, later);
+                assert!(found.iter().all(|file| !file.path.starts_with(at.join("more"))), "{at}: {found:?}");
+                assert!(cache_size(store.cache_dir()) < 1000);
+                remove(&store, &found).expect("removed");
+                assert_eq!(fs_err::read(&precious).expect("it stays"), b"of the user", "{at}");
+                drop(fs_err::remove_file(&at));
+            }
+        }
     }
 
     #[test]

@@ -61,7 +61,10 @@ pub(crate) fn read(folder: &Utf8Path, digest: &str, machine: Machine) -> Option<
 pub(crate) fn records(folder: &Utf8Path) -> Vec<Record> {
     let entries = fs_err::read_dir(folder.join(BASES)).into_iter().flatten().flatten();
     let paths = entries.filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok());
-    paths.filter_map(|path| parse(&read_regular_text(&path, LARGEST_RECORD).ok()?)).collect()
+    let mut paths: Vec<_> = paths.collect();
+    // Of several records of one name the first counts, on every machine the same.
+    paths.sort();
+    paths.into_iter().filter_map(|path| parse(&read_regular_text(&path, LARGEST_RECORD).ok()?)).collect()
 }
 
 /// Returns the problem of a directory's copy of a base image: `missing` or `damaged`.

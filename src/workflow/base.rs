@@ -1,10 +1,10 @@
 //! The base of a build: made or found by a provider, or only listed where the engine runs another processor.
 
 use crate::agent;
-use crate::base::{Base, BaseInfo, BaseRequest, Distribution, ProviderChoice, package_list, prepare};
+use crate::base::{Base, BaseInfo, BaseRequest, Distribution, package_list, prepare};
 use crate::model::address::Address;
-use crate::model::compat::Matrix;
 use crate::model::lock::{BaseProvider, Lock};
+use crate::model::request::BaseChoice;
 use crate::model::stack::Stack;
 use crate::report::Event;
 use crate::workflow::base_tools::{means, request};
@@ -28,24 +28,17 @@ pub(crate) async fn base_of(
     let source = &wanted.source;
     let request = BaseRequest {
         suite: stack.suite.clone(),
-        provider: match source.provider() {
-            // What the user names is that image and nothing made in its place.
-            _ if named.is_some() => ProviderChoice::Image,
-            "image" => ProviderChoice::Image,
-            "bootstrap" => ProviderChoice::Bootstrap,
-            _ => ProviderChoice::Auto,
-        },
+        // What the user names is that image and nothing made in its place.
+        provider: if named.is_some() { BaseChoice::Image } else { source.provider() },
         locked: lock.map(|lock| &lock.base),
         upgrade: source.upgrade,
         ..request(session, &stack.base, stack.machine)?
     };
-    if stack.machine != session.engine.info().machine {
-        return listed(session, request).await;
-    }
-    let mut base = prepared(session, stack, request).await?;
-    base.glibc = Matrix::current().base(&stack.base).map(|row| row.glibc.clone());
-    if let Some(NamedBase { found, .. }) = named {
-        base.glibc = Some(found.glibc.clone());
+    let is_other = stack.machine != session.engine.info().machine;
+    let mut base =
+        if is_other { listed(session, request).await? } else { prepared(session, stack, request).await? };
+    base.glibc = session.matrix.base(&stack.base).map(|row| row.glibc.clone());
+    if let Some(NamedBase { found, .. }) = named.filter(|_| !is_other) {
         base.cuda = !found.cuda.is_empty();
         base.mirrors = sources_of(session, stack, found, wanted).await?;
     }
@@ -102,7 +95,7 @@ fn is_of_distribution(address: &Address) -> bool {
 /// the same base for the engine's own processor, in which everything above it is resolved.
 async fn listed(session: &Session<'_>, request: BaseRequest<'_>) -> Result<Base, CommandError> {
     let by_image = request.locked.is_some_and(|locked| locked.provider == BaseProvider::Image);
-    if by_image || request.provider == ProviderChoice::Image {
+    if by_image || request.provider == BaseChoice::Image {
         return Err(other_processor(session, request.machine.platform()).into());
     }
     let means = means(session);

@@ -39,14 +39,14 @@ pub(crate) fn check_base_name(image: &str) -> Result<(), CommandError> {
 }
 
 /// Returns the base of the matrix whose name differs in a letter or two.
-pub(crate) fn near_base(image: &str) -> Option<&'static str> {
+pub(crate) fn near_base<'a>(image: &str, matrix: &'a Matrix) -> Option<&'a str> {
     let (name, tag) = image.split_once(':')?;
     let is_near = |row: &str| {
         row.split_once(':').is_some_and(|(known, of_row)| {
             of_row == tag && known != name && strsim::osa_distance(known, name) <= 2
         })
     };
-    Matrix::current().bases.iter().map(|row| row.name.as_str()).find(|row| is_near(row))
+    matrix.bases.iter().map(|row| row.name.as_str()).find(|row| is_near(row))
 }
 
 #[cfg(test)]
@@ -68,10 +68,10 @@ mod tests {
 
     #[test]
     fn misspelt_name_of_a_known_base_is_near_it() {
-        assert_eq!(near_base("debain:12"), Some("debian:12"));
-        assert_eq!(near_base("ubunto:22.04"), Some("ubuntu:22.04"));
+        assert_eq!(near_base("debain:12", crate::model::compat::embedded()), Some("debian:12"));
+        assert_eq!(near_base("ubunto:22.04", crate::model::compat::embedded()), Some("ubuntu:22.04"));
         for image in ["debian:10", "debain:10", "team/debain:12", "fedora:41", "debian"] {
-            assert_eq!(near_base(image), None, "{image}");
+            assert_eq!(near_base(image, crate::model::compat::embedded()), None, "{image}");
         }
     }
 }

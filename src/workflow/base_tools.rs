@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::base::{BaseError, BaseRequest, BaseTools, ProviderChoice};
+use crate::base::{BaseError, BaseRequest, BaseTools};
+use crate::model::request::BaseChoice;
 use crate::model::versions::Machine;
 use crate::workflow::session::Session;
 
@@ -18,7 +19,8 @@ pub(crate) fn request<'a>(
     Ok(BaseRequest {
         name: name.to_owned(),
         suite: String::new(),
-        provider: ProviderChoice::Image,
+        experimental: session.matrix.base(name).and_then(|row| row.experimental.clone()),
+        provider: BaseChoice::Image,
         machine,
         mirrors: session.mirror_sources()?,
         locked: None,

@@ -7,18 +7,18 @@ use futures_util::stream::{self, StreamExt as _};
 use serde::Serialize;
 
 use crate::failure::Exit;
-use crate::model::request;
+use crate::model::request::{self, SpecArgument};
 use crate::model::verdict::{Detail, verdict_text};
 use crate::report::{Prefixed, Printer};
 use crate::settings::Settings;
 use crate::workflow::build::{Done, build_one};
 use crate::workflow::build_request::typed;
 use crate::workflow::built::Built;
-use crate::workflow::custom_base::NamedBase;
+use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::listed_names::with_listed;
 use crate::workflow::request_error::RequestError;
-use crate::workflow::session::Session;
+use crate::workflow::session::{LazySession, SessionOptions};
 use crate::workflow::stack::stack;
 
 /// What `build --json` prints for several specs.
@@ -65,8 +65,7 @@ impl Outcome {
 
 /// Builds all of them. The exit code is the gravest of theirs.
 pub(crate) async fn build(
-    specs: &[String],
-    named: Option<&NamedBase>,
+    specs: &[SpecArgument],
     args: &request::Build,
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
@@ -82,29 +81,36 @@ pub(crate) async fn build(
     if let Some((option, _)) = options.into_iter().find(|(_, given)| *given) {
         return Err(RequestError::OneSpecOnly { option, count: specs.len() }.into());
     }
+    let lazy = LazySession::new(settings, SessionOptions::of(&args.source));
+    let named = named_base(&lazy, &args.source, &args.target).await?;
+    let named = named.as_ref();
     // What cannot run is refused before the engine is asked for anything.
     let mut outcomes = Vec::new();
     let mut work = Vec::new();
     for (place, spec) in specs.iter().enumerate() {
-        let found = typed(spec, &args.source, &args.target, settings)
-            .and_then(|wanted| Ok((stack(settings, spec, &args.source, &args.target, named)?, wanted)));
+        let found = typed(spec, &args.source, &args.target, settings).and_then(|wanted| {
+            Ok((stack(settings, &wanted.spec, &args.source, &args.target, named)?, wanted))
+        });
         match found {
             Ok((stack, wanted)) => {
                 work.push((place, wanted, stack));
             }
-            Err(error) => outcomes.push((place, Outcome { spec: spec.clone(), result: Err(error) })),
+            Err(error) => {
+                outcomes.push((place, Outcome { spec: spec.written().to_owned(), result: Err(error) }));
+            }
         }
     }
     if !work.is_empty() {
-        let session = &Session::open(settings, Some(&args.source)).await?;
+        let session = &lazy.session().await?.on_base(named);
         let builds = stream::iter(work).map(|(place, wanted, stack)| async move {
-            let label = Arc::new(Prefixed::new(&wanted.spec, Arc::clone(&session.reporter)));
+            let label = Arc::new(Prefixed::new(wanted.spec.written(), Arc::clone(&session.reporter)));
             let session = session.with_reporter(label);
+            let spec = wanted.spec.written().to_owned();
             let result = match with_listed(&wanted, &stack, settings).await {
                 Ok(wanted) => Box::pin(build_one(&session, &wanted, stack, named, args)).await,
                 Err(error) => Err(error),
             };
-            (place, Outcome { spec: wanted.spec, result })
+            (place, Outcome { spec, result })
         });
         outcomes.extend(builds.buffer_unordered(args.jobs.get()).collect::<Vec<_>>().await);
     }

@@ -34,7 +34,7 @@ use crate::workflow::custom_base::NamedBase;
 use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
-use crate::workflow::evidence::{attach, signing_key};
+use crate::workflow::evidence::{Attester, signing_key};
 use crate::workflow::finished_image::finished_image;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
@@ -77,14 +77,14 @@ pub(crate) async fn build_one(
     let started = Instant::now();
     let mut locked = Box::pin(lock_for(session, stack, named, wanted)).await?;
     image_records::forget_other_layout(session, &mut locked);
-    let misfits = BuildMisfits::told(std::mem::take(&mut locked.misfits));
+    let misfits = BuildMisfits::told(std::mem::take(&mut locked.misfits), &session.matrix);
     // `--dry-run` runs nothing.
     let project = if args.dry_run {
         None
     } else {
         Box::pin(with_project(session, &locked, wanted, args.no_cache)).await?
     };
-    let untagged = tags(&wanted.spec, &args.tags, of_image(project.as_ref(), &locked));
+    let untagged = tags(&wanted.spec, &args.tags, of_image(project.as_ref(), &locked), &session.matrix);
     let kept = match project {
         None => Box::pin(finished_image(session, &locked, args)).await?,
         // Its lock is made anew of the sources.
@@ -97,7 +97,8 @@ pub(crate) async fn build_one(
     let times = PartClock::default();
     let finished = FinishedLayers::new(session, recorded(&locked.lock), Purpose::Build);
     let image = if let Some(image) = kept {
-        misfits.tell(misfits_of(&locked.lock, wanted, &session.store), &locked.lock, &*session.reporter);
+        let found = misfits_of(&locked.lock, wanted, &session.store, &session.matrix);
+        misfits.tell(found, &locked.lock, &*session.reporter);
         image
     } else {
         let bottom = BaseSource::Image(locked.base.reference.clone());
@@ -207,7 +208,7 @@ pub(crate) async fn build_one(
         }
         // Last: other layers of another machine are an error, but the image is checked and tagged.
         if !is_kept {
-            note_compiled(&finished, &locked.lock)?;
+            note_compiled(&finished, &locked.lock, &session.matrix)?;
             Box::pin(publish_layers(&finished, session.engine.info().machine)).await?;
         }
         seconds.push = started.elapsed().as_secs_f64();
@@ -271,7 +272,8 @@ impl NewImage<'_> {
             return Ok(image);
         }
         // uv downloads the wheels in the build: what is known is what this machine has.
-        misfits.tell(misfits_of(&locked.lock, wanted, &session.store), &locked.lock, &*session.reporter);
+        let found = misfits_of(&locked.lock, wanted, &session.store, &session.matrix);
+        misfits.tell(found, &locked.lock, &*session.reporter);
         let lock = of_image(project, locked);
         disk_space::check(session, lock)?;
         let scratch_tag = scratch_tag.to_owned();
@@ -316,7 +318,7 @@ async fn attest_build(
         let entries = Entry::of_report(verdict, &agent::sha256());
         if !entries.is_empty() {
             let subject = subject_here(session, &target, image).await?;
-            attach(&session.registry, (&target, &subject), key, &entries, &session.reporter).await?;
+            Attester::of(session, key).attach((&target, &subject), &entries).await?;
         }
     }
     Ok(attested)

@@ -15,7 +15,8 @@ use crate::model::project::{
     AllowSourceEntry, Cluster, Environment, ProjectMode, Requirement, RunStep, Shell, bare_name, is_apt_name,
     requirement_name,
 };
-use crate::model::request::{Level, LockOptions, ProjectOptions, TargetOptions};
+use crate::model::request::{Level, LockOptions, ProjectOptions, RequestedSpec, SpecArgument, TargetOptions};
+use crate::model::versions::Machine;
 use crate::project_files::collect_copy;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
@@ -28,7 +29,7 @@ use crate::workflow::requested_indexes::{RequestedIndexes, typed_requirement};
 #[derive(Clone)]
 pub(crate) struct BuildRequest {
     /// The spec, as typed or as the project says.
-    pub(crate) spec: String,
+    pub(crate) spec: RequestedSpec,
     /// The machine that will run it.
     pub(crate) target: TargetOptions,
     /// Which lock is used and how.
@@ -99,7 +100,7 @@ impl BuildRequest {
             && [with, apt, allow_source].into_iter().all(Vec::is_empty)
             && wheel.is_empty();
         let options = if is_plain { "" } else { " with the same options" };
-        Some(format!("`envforge lock {}`{options}", self.spec))
+        Some(format!("`envforge lock {}`{options}", self.spec.written()))
     }
 
     /// Returns the request with the date of a lock, unless it has one of its own or asks for an upgrade.
@@ -114,7 +115,7 @@ impl BuildRequest {
 
 /// What a command is about: the SPEC that was typed, else the project.
 pub(crate) fn wanted(
-    spec: Option<&str>,
+    spec: Option<&SpecArgument>,
     project: &ProjectOptions,
     source: &LockOptions,
     target: &TargetOptions,
@@ -124,7 +125,7 @@ pub(crate) fn wanted(
     let source = &dated;
     match spec {
         Some(spec) if let Some(option) = project.option() => {
-            Err(RequestError::SpecAndProject { spec: spec.to_owned(), option }.into())
+            Err(RequestError::SpecAndProject { spec: spec.written().to_owned(), option }.into())
         }
         Some(spec) => typed(spec, source, target, settings),
         None => of_project(project, source, target, settings),
@@ -133,7 +134,7 @@ pub(crate) fn wanted(
 
 /// A spec with what `--with` and `--apt` add.
 pub(crate) fn typed(
-    spec: &str,
+    spec: &SpecArgument,
     source: &LockOptions,
     target: &TargetOptions,
     settings: &Settings,
@@ -171,7 +172,7 @@ pub(crate) fn typed(
         list
     };
     Ok(BuildRequest {
-        spec: spec.to_owned(),
+        spec: spec.checked()?.clone(),
         target: target.clone(),
         source: source.clone(),
         added: UserAdditions {
@@ -235,7 +236,7 @@ fn of_project(
     }
     let project = read(args, settings)?;
     let environment = &project.environment;
-    let spec = environment.spec_text().map_err(|text| invalid(&project.file, text))?;
+    let spec = environment.spec_text().map_err(|text| invalid(&project.file, text))?.parse()?;
     let requirements = requirements(&project)?;
     let mut hashes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for requirement in requirements.iter().filter(|requirement| !requirement.hashes.is_empty()) {
@@ -349,7 +350,8 @@ fn target_of(environment: &Environment, typed: &TargetOptions, settings: &Settin
             (target.gpu, target.driver, target.target) = (Vec::new(), None, Some("any".to_owned()));
         }
     }
-    target.platform = typed.platform.clone().or_else(|| wish.platform.as_ref().map(|text| text.to_string()));
+    target.platform =
+        typed.platform.or_else(|| wish.platform.as_ref().and_then(|text| Machine::of_platform(text)));
     target.forward_compat |= wish.forward_compat == Some(true);
     target
 }

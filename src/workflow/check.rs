@@ -76,7 +76,8 @@ pub(crate) async fn check(session: &Session<'_>, subject: &CheckTarget<'_>) -> R
     check_for(session, subject, &[]).await
 }
 
-/// The same for these GPUs, whatever the image is meant for; without any for those.
+/// Checks one image for these GPUs, whatever it is meant for (none given: for those it is meant for); without a GPU if the engine cannot
+/// give one.
 pub(crate) async fn check_for(
     session: &Session<'_>,
     subject: &CheckTarget<'_>,

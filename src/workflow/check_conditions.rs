@@ -1,6 +1,7 @@
 //! What the outcome of an image's checks depends on. A whole report that was made under equal conditions stands in place of a run; if one
 //! of them is not known, the checks run.
 
+use camino::Utf8Path;
 use serde::Serialize;
 
 use crate::agent;
@@ -16,8 +17,8 @@ use crate::workflow::session::Session;
 /// The conditions of a run.
 #[derive(Serialize)]
 struct Conditions<'a> {
-    /// This program, which judges.
-    program: &'static str,
+    /// This program, which judges: its version, and its file as it is now.
+    program: (&'static str, String),
     /// SHA-256 of its agent, which looks at the files.
     agent: String,
     /// The image's id.
@@ -33,6 +34,8 @@ struct Conditions<'a> {
     level: &'a str,
     engine: EngineIdentity<'a>,
     boot: host::Boot,
+    /// Settings of engines and of the container toolkit, and CDI specifications, by the state of their files.
+    engine_files: Vec<String>,
     /// `None`: the checks ask for no GPU.
     gpus: Option<GpuConditions>,
 }
@@ -83,7 +86,13 @@ pub(super) fn conditions(session: &Session<'_>, run: Run<'_>) -> Result<Option<S
     if level == Level::Perf || with_source {
         return Ok(None);
     }
-    let (Some(engine), Some(boot)) = (identity(session.engine.info()), host::boot()) else { return Ok(None) };
+    let Some(boot) = host::boot() else { return Ok(None) };
+    let Some(engine) = identity(session.engine.info(), &boot) else { return Ok(None) };
+    let home = session.settings.environment.get("HOME").map(Utf8Path::new);
+    let (Some(file), Some(engine_files)) = (host::program_file(), host::engine_files("/".into(), home))
+    else {
+        return Ok(None);
+    };
     let gpus = match gpus {
         None => None,
         Some(request) => match gpu_conditions(request) {
@@ -94,7 +103,7 @@ pub(super) fn conditions(session: &Session<'_>, run: Run<'_>) -> Result<Option<S
     let mut forbidden = session.forbidden_strings();
     forbidden.sort();
     let conditions = Conditions {
-        program: env!("CARGO_PKG_VERSION"),
+        program: (env!("CARGO_PKG_VERSION"), file),
         agent: agent::sha256(),
         image: &image.id,
         configuration: image.fingerprint(),
@@ -105,14 +114,18 @@ pub(super) fn conditions(session: &Session<'_>, run: Run<'_>) -> Result<Option<S
         level: level.as_str(),
         engine,
         boot,
+        engine_files,
         gpus,
     };
     Ok(Some(conditions.digest(&session.store)?))
 }
 
-/// An engine on this machine: what another one has is not known here.
-fn identity(info: &EngineInfo) -> Option<EngineIdentity<'_>> {
-    let id = info.id.as_deref().filter(|id| info.local && !id.is_empty())?;
+/// An engine on this machine: what another one has is not known here. A socket of this machine may lead elsewhere, through ssh or into
+/// a virtual machine: the engine there has another name or kernel.
+fn identity<'a>(info: &'a EngineInfo, boot: &host::Boot) -> Option<EngineIdentity<'a>> {
+    let is_here =
+        info.local && info.host.as_ref() == Some(&boot.name) && info.kernel.as_ref() == Some(&boot.kernel);
+    let id = info.id.as_deref().filter(|id| is_here && !id.is_empty())?;
     let storage_driver = info.storage_driver.as_deref();
     Some(EngineIdentity { id, name: &info.name, version: &info.version, storage_driver })
 }
@@ -132,14 +145,16 @@ fn gpu_conditions(request: &GpuRequest) -> Option<GpuConditions> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use camino::Utf8Path;
-
     use super::*;
+
+    fn boot() -> host::Boot {
+        host::Boot { id: "b".to_owned(), kernel: "6.1".to_owned(), name: "box".to_owned() }
+    }
 
     fn sample(checks: &[LockedCheck]) -> Conditions<'_> {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         Conditions {
-            program: "1.0.0",
+            program: ("1.0.0", "/proc/self/exe 1:2".to_owned()),
             agent: "a".to_owned(),
             image: "sha256:1",
             configuration: "sha256:2".to_owned(),
@@ -154,7 +169,8 @@ mod tests {
                 version: "20.10",
                 storage_driver: Some("overlay2"),
             },
-            boot: host::Boot { id: "b".to_owned(), kernel: "6.1".to_owned() },
+            boot: boot(),
+            engine_files: owned(&["/etc/cdi/nvidia.yaml 1:2"]),
             gpus: Some(GpuConditions {
                 request: "all".to_owned(),
                 driver: "580.1".to_owned(),
@@ -177,9 +193,10 @@ mod tests {
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
         let check = LockedCheck { name: "own".to_owned(), command: "true".to_owned() };
         let own = [check];
-        let changes: [Change; 18] = [
+        let changes: [Change; 23] = [
             |_| {},
-            |now| now.program = "1.0.1",
+            |now| now.program.0 = "1.0.1",
+            |now| now.program.1.push('3'),
             |now| now.agent.push('b'),
             // Another layer of the image: a `.pth`, an entry point, a package, a library.
             |now| now.image = "sha256:3",
@@ -193,6 +210,11 @@ mod tests {
             |now| now.engine.version = "28.0",
             |now| now.boot.id.push('c'),
             |now| now.boot.kernel.push('c'),
+            |now| now.boot.name.push('c'),
+            // Another `default-runtime` of the engine, another mode of the toolkit, another library of a CDI specification.
+            |now| now.engine_files[0].push('3'),
+            |now| now.engine_files.push("/etc/docker/daemon.json 1:3".to_owned()),
+            |now| now.engine_files.clear(),
             |now| gpus(now, |gpus| gpus.driver.push('2')),
             |now| gpus(now, |gpus| gpus.toolkit.push('2')),
             |now| gpus(now, |gpus| gpus.devices = vec!["GPU-2".to_owned()]),
@@ -215,10 +237,22 @@ mod tests {
 
     #[test]
     fn engine_that_is_elsewhere_or_without_an_id_is_not_known() {
-        let local = EngineInfo { id: Some("AB".to_owned()), local: true, ..EngineInfo::sample() };
-        assert!(identity(&local).is_some());
-        assert!(identity(&EngineInfo { local: false, ..local.clone() }).is_none());
-        assert!(identity(&EngineInfo { id: Some(String::new()), ..local.clone() }).is_none());
-        assert!(identity(&EngineInfo { id: None, ..local }).is_none());
+        let text = |text: &str| Some(text.to_owned());
+        let (host, kernel) = (text("box"), text("6.1"));
+        let local = EngineInfo { id: text("AB"), local: true, host, kernel, ..EngineInfo::sample() };
+        let is_known = |info: &EngineInfo| identity(info, &boot()).is_some();
+        assert!(is_known(&local));
+        for elsewhere in [
+            EngineInfo { local: false, ..local.clone() },
+            EngineInfo { id: text(""), ..local.clone() },
+            EngineInfo { id: None, ..local.clone() },
+            // A socket that ssh leads to another machine, of the same kernel or not, and one of a virtual machine.
+            EngineInfo { host: text("build-7"), ..local.clone() },
+            EngineInfo { kernel: text("6.8"), ..local.clone() },
+            EngineInfo { host: None, ..local.clone() },
+            EngineInfo { kernel: None, ..local },
+        ] {
+            assert!(!is_known(&elsewhere), "{elsewhere:?}");
+        }
     }
 }

@@ -47,9 +47,9 @@ pub(crate) fn check_companions(
     stack: &Stack,
     matrix: &Matrix,
 ) -> Result<(), CommandError> {
-    let spec: Spec = wanted.spec.parse()?;
+    let spec = wanted.spec.parsed();
     let options = options(&wanted.target, &wanted.source, settings);
-    match chosen_companions(wanted, &spec, stack, &options, matrix) {
+    match chosen_companions(wanted, spec, stack, &options, matrix) {
         Ok(choices) => {
             let reporter = reporter(settings.output);
             for text in choices.into_iter().filter_map(|choice| choice.warning) {
@@ -60,8 +60,8 @@ pub(crate) fn check_companions(
         Err(refusal) => {
             let refusal = *refusal;
             let text = wrapped(&refusal_text(&refusal, &stack.target), settings.output.talk_width);
-            let provider = wanted.source.provider();
-            let plan = plan_report(&wanted.spec, &spec, &stack.target, provider, &Err(refusal));
+            let provider = wanted.source.provider().as_str();
+            let plan = plan_report(wanted.spec.written(), spec, &stack.target, provider, &Err(refusal));
             Err(ImpossibleStack { text, plan: Box::new(plan) }.into())
         }
     }

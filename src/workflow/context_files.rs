@@ -130,14 +130,16 @@ pub(crate) async fn built(
     recorded: Option<&LockedWheel>,
 ) -> Result<LocalWheel, CommandError> {
     let below = lock.without_user_layers();
-    let build = package_build(&below, source);
+    let build = package_build(&below, source, &session.matrix);
     if source.recipe != build.recipe.map(recipe_sha256) {
         return Err(SourceError::OtherRecipe { name: source.name.clone() }.into());
     }
     let (key, jobs) = (build.key(), build.jobs(build_machine(session)));
     let shared = SharedWheel::new(session, &key, &format!("{} {}", source.name, source.version), recorded);
     let builder_lock = build.builder_lock();
-    let check = |wheel: &LocalWheel| wheel.check_package(&source.name, &source.version, &below.stack);
+    let check = |wheel: &LocalWheel| {
+        wheel.check_package(&source.name, &source.version, &below.stack, base.glibc.as_ref())
+    };
     let make = async {
         let archive = archive_of(tools, &below, source).await?;
         let builder = Builder { lock: &builder_lock, base, wanted, jobs };

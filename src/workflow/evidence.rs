@@ -9,7 +9,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
 use crate::evidence::{
-    Collection, Entry, KeyError, PublicKey, RESULT_TYPE, SUMMARY_TYPE, Signer, SigningKey, Statement,
+    Collection, Entry, KeyError, PublicKey, RESULT_TYPE, SIGNATURE_TYPE, SUMMARY_TYPE, Signer, SigningKey,
+    Statement,
 };
 use crate::failure::{Exit, Failure};
 use crate::model::compat::Matrix;
@@ -17,11 +18,12 @@ use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::request::Level;
 use crate::model::versions::Machine;
-use crate::registry::{EvidenceList, EvidenceSubject, NewEvidence, Registry, RegistryError};
+use crate::registry::{EvidenceList, EvidenceSubject, IndexSubject, NewEvidence, Registry, RegistryError};
 use crate::report::{Event, Reporter};
 use crate::settings::{KeyPurpose, ROOT, Settings, TrustedKey, changeable};
 use crate::store::read_regular_text;
 use crate::workflow::error::CommandError;
+use crate::workflow::session::Session;
 
 /// The largest file of a key: one of cosign has 650 bytes.
 const LARGEST_KEY: u64 = 64 << 10;
@@ -29,6 +31,8 @@ const LARGEST_KEY: u64 = 64 << 10;
 const ROUNDS: u32 = 20;
 /// How long after it was there evidence is looked for again: longer than a writer takes between reading a tag and writing it.
 pub(super) const SETTLING: Duration = Duration::from_millis(500);
+/// Images of an index that are asked about: whoever may write tags can list any number.
+const MOST_IMAGES: usize = 32;
 /// Numbers that may be skipped, so that two processes do not take the same one again.
 const SKIPPED: u64 = 16;
 
@@ -348,64 +352,232 @@ pub(crate) struct Attestation {
     pub(crate) standing: usize,
 }
 
-/// Signs entries with all that the key has said before, and attaches them to the image.
-pub(crate) async fn attach(
-    registry: &Registry,
-    (image, subject): (&ImageRef, &EvidenceSubject),
-    key: &SigningKey,
-    new: &[Entry],
-    reporter: &Arc<dyn Reporter>,
-) -> Result<Attestation, CommandError> {
-    let public = key.public();
-    let mut notes = Vec::new();
-    let mut is_settled = false;
-    for round in 0..ROUNDS {
-        let known = registry.evidence(image, &subject.manifest.digest).await?;
-        if let Some(text) = known.skipped.first() {
-            return Err(EvidenceError::Unread { image: image.to_string(), why: text.clone() }.into());
-        }
-        let own = own(&public, &known, subject);
-        if own.has_unreadable {
-            let why = "a statement of this key is damaged or of a newer envforge".to_owned();
-            return Err(EvidenceError::Unread { image: image.to_string(), why }.into());
-        }
-        let entries = own.with(new);
-        // As readers see it: they believe no two statements of one number.
-        let is_there = round > 0 && read(&public, &known, subject).with(&[]) == entries;
-        if is_there && !is_settled {
-            // Another writer may have read both tags before this one wrote them, and write them now.
-            is_settled = true;
-            tokio::time::sleep(SETTLING).await;
-            continue;
-        }
-        if is_there {
-            for text in notes {
-                reporter.report(Event::Note { text });
+/// What statements about images are made and attached with.
+#[derive(Clone, Copy)]
+pub(crate) struct Attester<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) key: &'a SigningKey,
+    /// The matrix that the checks went by.
+    pub(crate) matrix: &'a Matrix,
+    pub(crate) reporter: &'a Arc<dyn Reporter>,
+}
+
+impl<'a> Attester<'a> {
+    /// Returns that of a session with this key.
+    pub(crate) fn of(session: &'a Session<'_>, key: &'a SigningKey) -> Self {
+        let Session { registry, matrix, reporter, .. } = session;
+        Self { registry, key, matrix, reporter }
+    }
+
+    /// Signs entries with all that the key has said before, and attaches them to the image; the indexes that list it follow.
+    pub(crate) async fn attach(
+        &self,
+        (image, subject): (&ImageRef, &EvidenceSubject),
+        new: &[Entry],
+    ) -> Result<Attestation, CommandError> {
+        let Self { registry, key, reporter, .. } = *self;
+        let public = key.public();
+        let mut notes = Vec::new();
+        let mut is_settled = false;
+        for round in 0..ROUNDS {
+            let known = signed_evidence(registry, image, &subject.manifest.digest).await?;
+            let own = own(&public, &known, subject);
+            if own.has_unreadable {
+                let why = "a statement of this key is damaged or of a newer envforge".to_owned();
+                return Err(EvidenceError::Unread { image: image.to_string(), why }.into());
             }
-            let standing = own.known.iter().filter(|known| known.entry.stands()).count();
-            let pinned = image.pinned(&subject.manifest.digest).to_string();
-            return Ok(Attestation { pinned, key: public, standing });
+            let entries = own.with(new);
+            let indexes = indexes_of(&public, &known, subject);
+            // As readers see it: they believe no two statements of one number.
+            let is_there = round > 0 && read(&public, &known, subject).with(&[]) == entries;
+            if is_there && !is_settled {
+                // Another writer may have read both tags before this one wrote them, and write them now.
+                is_settled = true;
+                tokio::time::sleep(SETTLING).await;
+                continue;
+            }
+            if is_there {
+                for text in notes {
+                    reporter.report(Event::Note { text });
+                }
+                for index in &indexes {
+                    self.follow(image, index).await?;
+                }
+                let standing = own.known.iter().filter(|known| known.entry.stands()).count();
+                let pinned = image.pinned(&subject.manifest.digest).to_string();
+                return Ok(Attestation { pinned, key: public, standing });
+            }
+            is_settled = false;
+            let skipped = if round == 0 { 0 } else { rand::random_range(0..SKIPPED) };
+            // By the clock, too: two registries count apart, and their statements may meet in a third.
+            let number = own.highest.saturating_add(1 + skipped).max(milliseconds());
+            let statement = Statement { indexes, ..self.statement_of(subject, number, entries) };
+            notes = self.put((image, subject), (&known, &statement)).await?;
         }
-        is_settled = false;
-        let skipped = if round == 0 { 0 } else { rand::random_range(0..SKIPPED) };
-        let statement = Statement {
+        Err(EvidenceError::Contended { image: image.to_string() }.into())
+    }
+
+    /// The statement of entries about an image or an index.
+    fn statement_of(&self, subject: &EvidenceSubject, number: u64, entries: Vec<Entry>) -> Statement {
+        Statement {
             name: subject.name.clone(),
             digests: vec![subject.manifest.digest.clone()],
+            indexes: Vec::new(),
             issued: Timestamp::now(),
-            // By the clock, too: two registries count apart, and their statements may meet in a third.
-            number: own.highest.saturating_add(1 + skipped).max(milliseconds()),
+            number,
             run: format!("{:032x}", rand::random::<u128>()),
-            matrix: Matrix::current().edition.clone(),
+            matrix: self.matrix.edition.clone(),
             program: env!("CARGO_PKG_VERSION").to_owned(),
             entries,
-        };
+        }
+    }
+
+    /// Signs a statement and attaches it in place of what the key has said before. Returns what others have to know.
+    async fn put(
+        &self,
+        (image, subject): (&ImageRef, &EvidenceSubject),
+        (known, statement): (&EvidenceList, &Statement),
+    ) -> Result<Vec<String>, CommandError> {
+        let Self { registry, key, reporter, .. } = *self;
         let mut signed = vec![NewEvidence::signed(statement.results(), RESULT_TYPE, key)];
         signed.extend(statement.summary().map(|summary| NewEvidence::signed(summary, SUMMARY_TYPE, key)));
-        let created = statement.issued.to_string();
+        signed.extend(statement.signature().map(|payload| NewEvidence::signed(payload, SIGNATURE_TYPE, key)));
+        let (public, created) = (key.public(), statement.issued.to_string());
         let by = (&public, created.as_str());
-        notes = registry.attach_evidence((image, subject), (&known, &signed), by, reporter).await?.notes;
+        Ok(registry.attach_evidence((image, subject), (known, &signed), by, reporter).await?.notes)
     }
-    Err(EvidenceError::Contended { image: image.to_string() }.into())
+
+    /// Makes the statement about an index say what those about its images say: it stands as long as each of them is proven by the key. cosign and
+    /// admission controllers ask for the digest that an image is named by, and would take what is proven of one image for all of them.
+    async fn follow(&self, image: &ImageRef, index: &Digest) -> Result<(), CommandError> {
+        let Self { registry, key, reporter, .. } = *self;
+        let public = key.public();
+        let mut notes = Vec::new();
+        for _ in 0..ROUNDS {
+            let Some(IndexSubject { subject, images }) = registry.index_subject(image, index).await? else {
+                return Ok(());
+            };
+            let known = signed_evidence(registry, image, index).await?;
+            if own(&public, &known, &subject).has_unreadable {
+                let why = "a statement of this key is damaged or of a newer envforge".to_owned();
+                return Err(EvidenceError::Unread { image: image.pinned(index).to_string(), why }.into());
+            }
+            let newest = statements_by(&public, &known, index).max_by_key(|statement| statement.number);
+            let (entries, unproven) = entries_of_all(registry, image, &images, &public).await?;
+            if !unproven.is_empty() {
+                let text = format!(
+                    "no evidence of the index {index}: its {} not proven by key {public}: {}",
+                    if unproven.len() == 1 { "image is" } else { "images are" },
+                    unproven.join(", ")
+                );
+                notes.push(text);
+            }
+            let is_there = match &newest {
+                Some(newest) => newest.entries == entries,
+                None => entries.iter().all(|entry| !entry.stands()),
+            };
+            if is_there {
+                for text in notes {
+                    reporter.report(Event::Note { text });
+                }
+                return Ok(());
+            }
+            let highest = newest.map_or(0, |newest| newest.number);
+            let number = highest.saturating_add(1).max(milliseconds());
+            let statement = self.statement_of(&subject, number, entries);
+            notes = self.put((image, &subject), (&known, &statement)).await?;
+        }
+        Err(EvidenceError::Contended { image: image.pinned(index).to_string() }.into())
+    }
+
+    /// Signs that what a key said no longer counts, where `is_meant`.
+    pub(crate) async fn withdraw(
+        &self,
+        (image, subject): (&ImageRef, &EvidenceSubject),
+        is_meant: impl Fn(&Entry) -> bool,
+    ) -> Result<(Attestation, Vec<Entry>), CommandError> {
+        let known = self.registry.evidence(image, &subject.manifest.digest).await?;
+        let own = own(&self.key.public(), &known, subject);
+        let now = Timestamp::now();
+        let meant =
+            own.known.iter().map(|known| &known.entry).filter(|entry| entry.stands() && is_meant(entry));
+        let withdrawn: Vec<Entry> = meant.map(|entry| entry.withdrawn(now)).collect();
+        if withdrawn.is_empty() {
+            return Err(EvidenceError::NothingSaid { image: image.to_string() }.into());
+        }
+        let attached = self.attach((image, subject), &withdrawn).await?;
+        Ok((attached, withdrawn))
+    }
+}
+
+/// The evidence of an image or index; an error if not all of it can be read: a statement without the rest would take its place.
+async fn signed_evidence(
+    registry: &Registry,
+    image: &ImageRef,
+    digest: &Digest,
+) -> Result<EvidenceList, CommandError> {
+    let known = registry.signed_evidence(image, digest).await?;
+    match known.skipped.first() {
+        Some(why) => Err(EvidenceError::Unread { image: image.to_string(), why: why.clone() }.into()),
+        None => Ok(known),
+    }
+}
+
+/// The indexes that list the image: the one that it was named by, and those of earlier statements.
+fn indexes_of(key: &PublicKey, known: &EvidenceList, subject: &EvidenceSubject) -> Vec<Digest> {
+    let mut all: Vec<Digest> = subject.index.iter().cloned().collect();
+    all.extend(statements_by(key, known, &subject.manifest.digest).flat_map(|one| one.indexes));
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The statements of a key about an image or index, in any order.
+fn statements_by<'a>(
+    key: &'a PublicKey,
+    known: &'a EvidenceList,
+    digest: &'a Digest,
+) -> impl Iterator<Item = Statement> + 'a {
+    let payloads = known.found.iter().filter_map(move |found| found.attestation.envelope.payload_by(key));
+    let statements = payloads.filter_map(|payload| Statement::parse(payload).ok());
+    statements.filter(move |statement| statement.digests.contains(digest))
+}
+
+/// What a key says of all images of an index together, and the images that it has not proven: with one of them nothing stands, and a level
+/// stands if each of them has it.
+async fn entries_of_all(
+    registry: &Registry,
+    image: &ImageRef,
+    images: &[Digest],
+    key: &PublicKey,
+) -> Result<(Vec<Entry>, Vec<String>), CommandError> {
+    let mut all = Collection::default();
+    let mut unproven = Vec::new();
+    let mut lowest = Level::Perf;
+    for digest in images.iter().take(MOST_IMAGES) {
+        let found = signed_evidence(registry, image, digest).await?;
+        let signer = Signer { key: key.clone(), not_after: None };
+        let known = Collection::by(&[signer], &found.attestations(), digest, Timestamp::MAX).known;
+        let standing = known.iter().filter(|known| known.entry.stands());
+        match standing.map(|known| known.entry.level).max() {
+            Some(best) => lowest = lowest.min(best),
+            None => unproven.push(digest.to_string()),
+        }
+        all.known.extend(known);
+    }
+    if images.len() > MOST_IMAGES {
+        unproven.push(format!("{} more", images.len() - MOST_IMAGES));
+    }
+    all.known.retain(|known| !known.entry.stands() || known.entry.level <= lowest);
+    if !unproven.is_empty() || images.is_empty() {
+        for known in &mut all.known {
+            known.entry = known.entry.withdrawn(known.entry.checked);
+        }
+    }
+    // One that was withdrawn of an image counts for all of them.
+    let known = all.known.iter().map(|known| &known.entry);
+    let withdrawn: Vec<Entry> = known.filter(|entry| !entry.stands()).cloned().collect();
+    Ok((all.with(&withdrawn), unproven))
 }
 
 fn milliseconds() -> u64 {
@@ -421,26 +593,6 @@ fn own(key: &PublicKey, known: &EvidenceList, subject: &EvidenceSubject) -> Coll
 fn read(key: &PublicKey, known: &EvidenceList, subject: &EvidenceSubject) -> Collection {
     let signer = Signer { key: key.clone(), not_after: None };
     Collection::by(&[signer], &known.attestations(), &subject.manifest.digest, Timestamp::MAX)
-}
-
-/// Signs that what a key said no longer counts, where `is_meant`.
-pub(crate) async fn withdraw(
-    registry: &Registry,
-    (image, subject): (&ImageRef, &EvidenceSubject),
-    key: &SigningKey,
-    is_meant: impl Fn(&Entry) -> bool,
-    reporter: &Arc<dyn Reporter>,
-) -> Result<(Attestation, Vec<Entry>), CommandError> {
-    let known = registry.evidence(image, &subject.manifest.digest).await?;
-    let own = own(&key.public(), &known, subject);
-    let now = Timestamp::now();
-    let meant = own.known.iter().map(|known| &known.entry).filter(|entry| entry.stands() && is_meant(entry));
-    let withdrawn: Vec<Entry> = meant.map(|entry| entry.withdrawn(now)).collect();
-    if withdrawn.is_empty() {
-        return Err(EvidenceError::NothingSaid { image: image.to_string() }.into());
-    }
-    let attached = attach(registry, (image, subject), key, &withdrawn, reporter).await?;
-    Ok((attached, withdrawn))
 }
 
 /// The image in its registry that was checked here: of that id, and one that this machine pulled or pushed, by its digest. The

@@ -8,17 +8,18 @@ use std::time::Duration;
 use envforge_protocol::Level;
 use jiff::{SignedDuration, Timestamp};
 
-use super::evidence::{attach, subject_of, withdraw};
+use super::evidence::{Attester, subject_of};
 use super::memory_registry::{Habits, MemoryRegistry, digest_of};
 use crate::evidence::{
-    Admission, Collection, Entry, EntryOutcome, Signer, SigningKey, Wanted, admit, legacy_tag, referrers_tag,
+    Admission, Collection, Entry, EntryOutcome, RESULT_TYPE, SIGNATURE_TYPE, SUMMARY_TYPE, Signer,
+    SigningKey, Wanted, admit, legacy_tag, referrers_tag,
 };
 use crate::fetch::{FetchSettings, Fetcher};
-use crate::model::compat::Matrix;
+use crate::model::compat;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::versions::Machine;
-use crate::registry::Registry;
+use crate::registry::{EvidenceList, NewEvidence, Registry};
 use crate::report::{Event, Recorder, Reporter};
 use crate::settings::image_registry::RegistrySettings;
 
@@ -46,6 +47,7 @@ fn entry(gpu: &str) -> Entry {
         passed: BTreeSet::from(["gemm-large".to_owned()]),
         skipped: BTreeMap::new(),
         speeds: BTreeMap::new(),
+        nodes: BTreeMap::new(),
     }
 }
 
@@ -73,6 +75,10 @@ impl Scene {
         Self { memory, registry, image, id, reporter: Arc::clone(&recorder) as Arc<dyn Reporter>, recorder }
     }
 
+    fn attester<'a>(&'a self, key: &'a SigningKey) -> Attester<'a> {
+        Attester { registry: &self.registry, key, matrix: compat::embedded(), reporter: &self.reporter }
+    }
+
     async fn attach(&self, key: &SigningKey, gpu: &str) {
         self.try_attach(key, gpu).await.expect("attached");
     }
@@ -82,8 +88,8 @@ impl Scene {
         let subject = subject_of(&self.registry, &self.image, (&self.id, &known), Machine::X86_64);
         let subject = subject.await.map_err(|error| error.to_string())?;
         let entries = [entry(gpu)];
-        let attached = attach(&self.registry, (&self.image, &subject), key, &entries, &self.reporter);
-        attached.await.map(drop).map_err(|error| error.to_string())
+        let attached = self.attester(key).attach((&self.image, &subject), &entries).await;
+        attached.map(drop).map_err(|error| error.to_string())
     }
 
     /// Changes the manifest under a tag; returns its former and its new digest.
@@ -151,11 +157,11 @@ async fn evidence_is_added_and_withdrawn_in_every_kind_of_registry() {
         assert_eq!(scene.standing(&[&key]).await, models(&["A", "B"]), "{habits:?}");
         let subject = scene.registry.evidence_subject(&scene.image, Machine::X86_64).await.expect("there");
         let is_a = |entry: &Entry| entry.gpu == "A";
-        let taken = withdraw(&scene.registry, (&scene.image, &subject), &key, is_a, &scene.reporter).await;
+        let taken = scene.attester(&key).withdraw((&scene.image, &subject), is_a).await;
         let (attached, withdrawn) = taken.expect("withdrawn");
         assert_eq!((withdrawn.len(), attached.standing), (1, 1));
         assert_eq!(scene.standing(&[&key]).await, models(&["B"]), "{habits:?}");
-        let again = withdraw(&scene.registry, (&scene.image, &subject), &key, is_a, &scene.reporter).await;
+        let again = scene.attester(&key).withdraw((&scene.image, &subject), is_a).await;
         assert!(again.err().expect("nothing left").to_string().contains("nothing to withdraw"));
         // A registry that keeps what it once had says so; the others show cosign the newest alone.
         let keeps = habits.referrers && !habits.deletes;
@@ -175,18 +181,21 @@ async fn evidence_is_added_and_withdrawn_in_every_kind_of_registry() {
 
 #[tokio::test]
 async fn tags_that_nobody_may_write_again_leave_the_referrer() {
-    let scene = Scene::new(Habits { referrers: true, fixed_tags: true, ..Habits::default() });
     let key = key(P256);
-    scene.attach(&key, "A").await;
-    scene.attach(&key, "B").await;
-    assert_eq!(scene.standing(&[&key]).await, models(&["A", "B"]));
-    let notes = scene.notes();
-    assert!(notes.iter().any(|note| note.contains("cosign 2 sees no new evidence")), "{notes:#?}");
+    for status in [None, Some(400)] {
+        let scene = Scene::new(Habits { referrers: true, fixed_tags: true, ..Habits::default() });
+        scene.memory.content().fixed_status = status;
+        scene.attach(&key, "A").await;
+        scene.attach(&key, "B").await;
+        assert_eq!(scene.standing(&[&key]).await, models(&["A", "B"]), "{status:?}");
+        let notes = scene.notes();
+        assert!(notes.iter().any(|note| note.contains("cosign 2 sees no new evidence")), "{notes:#?}");
+    }
     // Without the API no place is left: the attach fails and keeps what stood.
     let scene = Scene::new(Habits { fixed_tags: true, ..Habits::default() });
     scene.attach(&key, "A").await;
     let subject = scene.registry.evidence_subject(&scene.image, Machine::X86_64).await.expect("there");
-    let error = attach(&scene.registry, (&scene.image, &subject), &key, &[entry("B")], &scene.reporter).await;
+    let error = scene.attester(&key).attach((&scene.image, &subject), &[entry("B")]).await;
     let error = error.err().expect("refused").to_string();
     assert!(error.contains("409") && error.contains("the tag is immutable"), "{error}");
     assert_eq!(scene.standing(&[&key]).await, models(&["A"]));
@@ -309,6 +318,206 @@ async fn index_that_engines_may_read_differently_is_no_subject() {
     assert_eq!(other.manifest.digest, signed);
 }
 
+/// Puts an index of images, each for a platform or none, and returns it as an image of this scene.
+fn put_index(scene: &Scene, tag: &str, images: &[(&str, &str)]) -> ImageRef {
+    let entry = |(digest, architecture): &(&str, &str)| {
+        let os = if *architecture == "unknown" { "unknown" } else { "linux" };
+        serde_json::json!({
+            "mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": digest, "size": 1,
+            "platform": { "os": os, "architecture": architecture },
+        })
+    };
+    let kind = "application/vnd.oci.image.index.v1+json";
+    let manifests: Vec<_> = images.iter().map(entry).collect();
+    let index = serde_json::json!({ "schemaVersion": 2, "mediaType": kind, "manifests": manifests });
+    let index = scene.memory.put(tag, kind, index.to_string().as_bytes());
+    format!("{}/team/torch@{index}", scene.memory.host).parse().expect("a reference")
+}
+
+/// Attaches what a run proved of the image for a machine in an index.
+async fn attach_in(scene: &Scene, index: &ImageRef, machine: Machine, gpu: &str) {
+    let subject = scene.registry.evidence_subject(index, machine).await.expect("there");
+    let key = key(P256);
+    scene.attester(&key).attach((index, &subject), &[entry(gpu)]).await.expect("attached");
+}
+
+/// The predicate types of a digest by the key of these tests, newest statement alone, and the models that stand for cosign.
+async fn said_of(scene: &Scene, image: &ImageRef) -> (BTreeSet<String>, BTreeSet<String>) {
+    let digest = image.digest().expect("pinned");
+    let found = scene.registry.signed_evidence(image, digest).await.expect("read").attestations();
+    let public = key(P256).public();
+    let payloads: Vec<serde_json::Value> = found
+        .iter()
+        .filter_map(|one| one.envelope.payload_by(&public))
+        .map(|payload| serde_json::from_slice(payload).expect("JSON"))
+        .collect();
+    for payload in &payloads {
+        assert_eq!(payload["subject"][0]["digest"]["sha256"], digest.as_str()["sha256:".len()..]);
+    }
+    let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let kinds = payloads.iter().map(|payload| word(&payload["predicateType"])).collect();
+    let entries = payloads.iter().flat_map(|payload| {
+        payload["predicate"]["io.envforge.evidence"]["entries"].as_array().cloned().unwrap_or_default()
+    });
+    let standing = entries.filter(|entry| entry["outcome"] == "passed").map(|entry| word(&entry["gpu"]));
+    (kinds, standing.collect())
+}
+
+/// cosign and admission controllers ask for the digest of the index that a pod names.
+#[tokio::test]
+async fn index_of_one_image_says_what_its_image_says() {
+    for habits in [KINDS[0], KINDS[3]] {
+        let scene = Scene::new(habits);
+        let signed = scene.digest();
+        let attestation = scene.memory.put_image("attestation", &digest_of(b"an attestation"));
+        let index =
+            put_index(&scene, "2.9", &[(signed.as_str(), "amd64"), (attestation.as_str(), "unknown")]);
+        attach_in(&scene, &index, Machine::X86_64, "A").await;
+        let (kinds, standing) = said_of(&scene, &index).await;
+        assert_eq!(standing, models(&["A"]), "{habits:?}");
+        assert_eq!(kinds, models(&[RESULT_TYPE, SUMMARY_TYPE, SIGNATURE_TYPE]), "{habits:?}");
+        // The image's own digest alone is named now: the index follows all the same.
+        scene.attach(&key(P256), "B").await;
+        assert_eq!(said_of(&scene, &index).await.1, models(&["A", "B"]), "{habits:?}");
+        let subject = scene.registry.evidence_subject(&scene.image, Machine::X86_64).await.expect("there");
+        let (signer, all) = (key(P256), |_: &Entry| true);
+        let taken = scene.attester(&signer).withdraw((&scene.image, &subject), all).await;
+        taken.expect("withdrawn");
+        let (kinds, standing) = said_of(&scene, &index).await;
+        assert_eq!((kinds, standing), (models(&[RESULT_TYPE]), models(&[])), "{habits:?}");
+    }
+}
+
+/// Of two images one is not enough: who may write tags could list another next to a proven one.
+#[tokio::test]
+async fn index_stands_as_long_as_each_of_its_images_is_proven() {
+    let scene = Scene::new(KINDS[3]);
+    let other = scene.memory.put_image("arm", &digest_of(b"another configuration"));
+    let index = put_index(&scene, "2.9", &[(scene.digest().as_str(), "amd64"), (other.as_str(), "arm64")]);
+    attach_in(&scene, &index, Machine::X86_64, "A").await;
+    assert_eq!(said_of(&scene, &index).await, (models(&[]), models(&[])));
+    let notes = scene.notes().join("\n");
+    assert!(notes.contains("no evidence of the index") && notes.contains(&other), "{notes}");
+    attach_in(&scene, &index, Machine::Aarch64, "B").await;
+    assert_eq!(said_of(&scene, &index).await.1, models(&["A", "B"]));
+    // What is said of the index is not said of its images: `admit` reads those.
+    assert_eq!(scene.standing(&[&key(P256)]).await, models(&["A"]));
+
+    let subject = scene.registry.evidence_subject(&index, Machine::Aarch64).await.expect("there");
+    let failed = entry("B").withdrawn(Timestamp::now());
+    scene.attester(&key(P256)).attach((&index, &subject), &[failed]).await.expect("attached");
+    assert_eq!(said_of(&scene, &index).await, (models(&[RESULT_TYPE]), models(&[])));
+    assert_eq!(scene.standing(&[&key(P256)]).await, models(&["A"]), "the other image keeps its own");
+    // A later run restores it.
+    attach_in(&scene, &index, Machine::Aarch64, "B").await;
+    assert_eq!(said_of(&scene, &index).await.1, models(&["A", "B"]));
+}
+
+/// Who asks for a level of an index gets it of each image: what one of them alone has does not stand.
+#[tokio::test]
+async fn level_of_an_index_is_one_that_each_image_has() {
+    let scene = Scene::new(KINDS[0]);
+    let other = scene.memory.put_image("arm", &digest_of(b"another configuration"));
+    let index = put_index(&scene, "2.9", &[(scene.digest().as_str(), "amd64"), (other.as_str(), "arm64")]);
+    let key = key(P256);
+    for (machine, gpu, level) in [(Machine::X86_64, "A", Level::Full), (Machine::Aarch64, "B", Level::Quick)]
+    {
+        let subject = scene.registry.evidence_subject(&index, machine).await.expect("there");
+        let new = [Entry { level, ..entry(gpu) }];
+        scene.attester(&key).attach((&index, &subject), &new).await.expect("attached");
+    }
+    assert_eq!(said_of(&scene, &index).await.1, models(&["B"]));
+}
+
+/// An index that lists more images than anybody builds is not asked about one by one.
+#[tokio::test]
+async fn index_of_any_number_of_images_costs_no_more() {
+    let scene = Scene::new(KINDS[3]);
+    let strangers: Vec<String> = (0..500_u32).map(|number| digest_of(&number.to_be_bytes())).collect();
+    let mut images = vec![(scene.image.digest().expect("pinned").as_str(), "amd64")];
+    images.extend(strangers.iter().map(|digest| (digest.as_str(), "riscv64")));
+    let index = put_index(&scene, "2.9", &images);
+    attach_in(&scene, &index, Machine::X86_64, "A").await;
+    let asked = |digest: &str| {
+        let content = scene.memory.content();
+        let is_it = |request: &&String| {
+            request.contains("/referrers/") && request.contains(&digest["sha256:".len()..])
+        };
+        content.requests.iter().filter(is_it).count()
+    };
+    let asked = strangers.iter().filter(|digest| asked(digest) > 0).count();
+    assert_eq!(asked, 31, "with the proven one 32");
+    let notes = scene.notes().join("\n");
+    assert!(notes.contains("469 more"), "{notes}");
+}
+
+/// Kyverno finds attestations only next to a signature; cosign's own signatures stay what they are.
+#[tokio::test]
+async fn signature_goes_with_what_stands_and_no_other_is_touched() {
+    let scene = Scene::new(KINDS[3]);
+    let signer = key(P256);
+    let digest = scene.digest();
+    // What `cosign sign` with the same key has attached.
+    let payload = serde_json::json!({
+        "_type": "https://in-toto.io/Statement/v0.1", "predicateType": SIGNATURE_TYPE, "predicate": {},
+        "subject": [{ "name": "x", "digest": { "sha256": digest.as_str()["sha256:".len()..] } }],
+    });
+    let of_cosign = NewEvidence::signed(payload.to_string().into_bytes(), SIGNATURE_TYPE, &signer);
+    let subject = scene.registry.evidence_subject(&scene.image, Machine::X86_64).await.expect("there");
+    let (nothing, public) = (EvidenceList::default(), signer.public());
+    let by = (&public, "2026-11-29T00:00:00Z");
+    let new = (&nothing, std::slice::from_ref(&of_cosign));
+    scene
+        .registry
+        .attach_evidence((&scene.image, &subject), new, by, &scene.reporter)
+        .await
+        .expect("attached");
+    let signatures = || {
+        let content = scene.memory.content();
+        let texts = content.manifests.values().map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned());
+        texts.filter(|text| text.contains(SIGNATURE_TYPE) && text.contains("\"subject\"")).count()
+    };
+    assert_eq!(signatures(), 1);
+    scene.attach(&signer, "A").await;
+    scene.attach(&signer, "B").await;
+    assert_eq!(signatures(), 2, "one of cosign, and the newest of this program");
+    // No layer of the `.att` tag: cosign 2 keeps signatures elsewhere.
+    let tag = {
+        let content = scene.memory.content();
+        let manifest = &content.manifests[&content.tags[&legacy_tag(&digest)]];
+        String::from_utf8_lossy(&manifest.1).into_owned()
+    };
+    assert!(tag.contains(SUMMARY_TYPE) && !tag.contains(SIGNATURE_TYPE), "{tag}");
+    let taken = scene.attester(&signer).withdraw((&scene.image, &subject), |_| true).await;
+    taken.expect("withdrawn");
+    assert_eq!(signatures(), 1, "a failed image has no signature of this program");
+}
+
+/// What Docker 20.10 pushes: verifiers compare the subject's media type with the image's.
+#[tokio::test]
+async fn image_of_dockers_own_type_is_a_subject_of_that_type() {
+    let scene = Scene::new(KINDS[0]);
+    let kind = "application/vnd.docker.distribution.manifest.v2+json";
+    let text = format!(
+        r#"{{"schemaVersion":2,"mediaType":"{kind}","config":{{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"{}","size":2}},"layers":[]}}"#,
+        scene.id
+    );
+    let digest = scene.memory.put("older", kind, text.as_bytes());
+    let image: ImageRef = format!("{}/team/torch@{digest}", scene.memory.host).parse().expect("a reference");
+    let subject = scene.registry.evidence_subject(&image, Machine::X86_64).await.expect("there");
+    let signer = key(P256);
+    scene.attester(&signer).attach((&image, &subject), &[entry("A")]).await.expect("attached");
+    assert_eq!(said_of(&scene, &image).await.1, models(&["A"]));
+    let content = scene.memory.content();
+    let manifests = content
+        .manifests
+        .values()
+        .filter_map(|(_, bytes)| serde_json::from_slice::<serde_json::Value>(bytes).ok());
+    let kinds: BTreeSet<String> =
+        manifests.filter_map(|one| one["subject"]["mediaType"].as_str().map(str::to_owned)).collect();
+    assert_eq!(kinds, models(&[kind]));
+}
+
 /// What strangers may add: more documents than are read, and larger ones. The rest counts, and a writer does not go on without them.
 #[tokio::test]
 async fn documents_beyond_the_bounds_are_named_and_nothing_is_attached() {
@@ -317,7 +526,7 @@ async fn documents_beyond_the_bounds_are_named_and_nothing_is_attached() {
     let manifest = "application/vnd.oci.image.manifest.v1+json";
     let entry = |digest: &str| serde_json::json!({ "mediaType": manifest, "size": 1, "digest": digest, "artifactType": bundle });
     for (is_many, says) in
-        [(true, "1002 referrers, 1000 read"), (false, "a document of 5242880 bytes, limit 4194304")]
+        [(true, "referrers, 1000 read"), (false, "a document of 5242880 bytes, limit 4194304")]
     {
         let scene = Scene::new(KINDS[0]);
         scene.attach(&key, "A").await;
@@ -334,7 +543,7 @@ async fn documents_beyond_the_bounds_are_named_and_nothing_is_attached() {
             }
         });
         let found = scene.registry.evidence(&scene.image, &scene.digest()).await.expect("read");
-        assert_eq!(found.skipped, [says]);
+        assert!(matches!(found.skipped.as_slice(), [one] if one.ends_with(says)), "{:?}", found.skipped);
         assert_eq!(scene.standing(&[&key]).await, models(&["A"]));
         let error = scene.try_attach(&key, "B").await.expect_err("refused");
         assert!(error.contains("its evidence cannot be read") && error.contains(says), "{error}");
@@ -407,8 +616,7 @@ async fn older_list_that_is_put_back_counts_until_its_age_ends() {
             (content.manifests.clone(), content.tags.clone())
         };
         let subject = scene.registry.evidence_subject(&scene.image, Machine::X86_64).await.expect("there");
-        let taken =
-            withdraw(&scene.registry, (&scene.image, &subject), &key, |_| true, &scene.reporter).await;
+        let taken = scene.attester(&key).withdraw((&scene.image, &subject), |_| true).await;
         assert!(taken.is_ok() && scene.standing(&[&key]).await.is_empty(), "{habits:?}");
         // Next to the newer one it changes nothing.
         scene.memory.content().manifests.extend(manifests.clone());
@@ -433,7 +641,7 @@ async fn older_list_that_is_put_back_counts_until_its_age_ends() {
                 max_age: day * 30,
                 agents: BTreeSet::new(),
             };
-            admit(&known, &wanted, Matrix::current(), now)
+            admit(&known, &wanted, compat::embedded(), now)
         };
         assert!(matches!(answer(29), Admission::Admitted(_)), "nothing can tell, {habits:?}");
         let Admission::Refused(reasons) = answer(32) else { panic!("admitted, {habits:?}") };

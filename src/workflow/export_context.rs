@@ -1,11 +1,13 @@
 //! The context of a build as a directory that any engine can build, for `export`.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::BaseArchive;
 use crate::failure::{Exit, Failure};
+use crate::model::compat::Matrix;
 use crate::model::editable::EditableFile;
 use crate::model::export::project_code::CODE_FOLDER;
 use crate::model::image::context::{ContextContent, ContextEntry};
@@ -22,17 +24,18 @@ use crate::store::{Store, copy_verified, write_atomically};
 use crate::workflow::base::check_processor;
 use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::context_files::files;
-use crate::workflow::custom_base::{BaseAtHand, NamedBase, custom_base, named_base};
+use crate::workflow::custom_base::{BaseAtHand, NamedBase, custom_base, matrix_on, named_base};
 use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::error::CommandError;
 use crate::workflow::installed_project::with_project;
 use crate::workflow::listed_names::with_listed;
+use crate::workflow::local_wheels::WheelPlaces;
 use crate::workflow::lock::{LockedBuild, fitting_lock, lock_to_read};
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::project_code::declared;
 use crate::workflow::project_sources::image_hash;
-use crate::workflow::session::Session;
+use crate::workflow::session::LazySession;
 use crate::workflow::stack::{stack, stack_at_hand};
 
 /// Written last: a directory that holds it is a complete export.
@@ -91,6 +94,8 @@ pub(crate) fn write_code(dir: &Utf8Path, code: &ExportedCode, force: bool) -> Re
 /// What an export is asked for, with its stack.
 pub(crate) struct Requested {
     wanted: BuildRequest,
+    /// With the row of a base of the user's own.
+    matrix: Arc<Matrix>,
     named: Option<NamedBase>,
     stack: Stack,
 }
@@ -98,24 +103,27 @@ pub(crate) struct Requested {
 /// Returns what an export is asked for. An engine is asked only for a base of the user's own that no lock file has.
 pub(crate) async fn requested(
     args: &request::Export,
-    settings: &Settings,
+    lazy: &LazySession<'_>,
 ) -> Result<Requested, CommandError> {
-    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
+    let settings = lazy.settings;
+    let wanted = wanted(args.spec.as_ref(), &args.project, &args.source, &args.target, settings)?
         .with_parts(&args.parts)?;
     let base = BaseAtHand::read(&wanted, settings)?;
     if base.unread.is_some() {
-        return Requested::on_named_base(wanted, settings).await;
+        return Requested::on_named_base(wanted, lazy).await;
     }
     let stack = stack_at_hand(settings, &wanted, &base)?;
-    Ok(Requested { wanted, named: None, stack })
+    Ok(Requested { wanted, matrix: base.matrix, named: None, stack })
 }
 
 impl Requested {
     /// Looks into a base of the user's own.
-    async fn on_named_base(wanted: BuildRequest, settings: &Settings) -> Result<Self, CommandError> {
-        let named = named_base(settings, &wanted.source, &wanted.target).await?;
+    async fn on_named_base(wanted: BuildRequest, lazy: &LazySession<'_>) -> Result<Self, CommandError> {
+        let settings = lazy.settings;
+        let named = named_base(lazy, &wanted.source, &wanted.target).await?;
         let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
-        Ok(Self { wanted, named, stack })
+        let matrix = Arc::clone(matrix_on(named.as_ref(), settings));
+        Ok(Self { wanted, matrix, named, stack })
     }
 
     /// Returns the image of the last push of the lock, if the lock file fits and was pushed from here. Asks no engine.
@@ -124,7 +132,8 @@ impl Requested {
         settings: &Settings,
     ) -> Result<Option<(ImageRef, Described)>, CommandError> {
         let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
-        let found = fitting_lock((settings, &store), &self.stack, &self.wanted)?;
+        let places = WheelPlaces { settings, store: &store, matrix: &self.matrix };
+        let found = fitting_lock(places, &self.stack, &self.wanted)?;
         let Some((lock, _)) = found else { return Ok(None) };
         let hash = image_hash(&store, &self.wanted, &lock)?;
         let Some(reference) = hash.and_then(|hash| last_push(&store, &hash)) else { return Ok(None) };
@@ -138,20 +147,21 @@ impl Requested {
 pub(crate) async fn exported(
     requested: Requested,
     dir: &Utf8Path,
-    settings: &Settings,
+    lazy: &LazySession<'_>,
 ) -> Result<Exported, CommandError> {
+    let settings = lazy.settings;
     // An image on a base of the user's own needs its apt sources, which no lock file has.
-    let is_read = requested.named.is_some() || custom_base(&requested.wanted.source).is_none();
+    let is_read = requested.named.is_some() || custom_base(&requested.wanted.source, settings).is_none();
     let requested =
-        if is_read { requested } else { Requested::on_named_base(requested.wanted, settings).await? };
-    let Requested { wanted, named, stack } = requested;
+        if is_read { requested } else { Requested::on_named_base(requested.wanted, lazy).await? };
+    let Requested { wanted, named, stack, .. } = requested;
     let wanted = with_listed(&wanted, &stack, settings).await?;
-    let session = Session::open(settings, Some(&wanted.source)).await?;
-    let locked = Box::pin(lock_to_read(&session, stack, named.as_ref(), &wanted)).await?;
-    let project = Box::pin(with_project(&session, &locked, &wanted, false)).await?;
+    let session = &lazy.session().await?.on_base(named.as_ref());
+    let locked = Box::pin(lock_to_read(session, stack, named.as_ref(), &wanted)).await?;
+    let project = Box::pin(with_project(session, &locked, &wanted, false)).await?;
     let LockedBuild { lock, base, .. } = locked;
     let lock = project.unwrap_or(lock);
-    check_processor(&session, &lock.stack)?;
+    check_processor(session, &lock.stack)?;
     let bottom = match &base.archive {
         Some(BaseArchive { path, sha256 }) => BaseSource::Archive(CachedFile {
             size: fs_err::metadata(path)?.len(),
@@ -160,9 +170,9 @@ pub(crate) async fn exported(
         }),
         None => BaseSource::Image(base.published.clone().unwrap_or_else(|| base.reference.clone())),
     };
-    let plan = plan(&lock, files(&session, &lock, &base, bottom.clone(), &wanted).await?);
+    let plan = plan(&lock, files(session, &lock, &base, bottom.clone(), &wanted).await?);
     let (mut replaced, subject) =
-        (Replaced::default(), Subject { session: &session, lock: &lock, base: &base, wanted: &wanted });
+        (Replaced::default(), Subject { session, lock: &lock, base: &base, wanted: &wanted });
     while let Err(error) = write_folder(dir, &plan.context) {
         replaced.again(error, subject).await?;
     }
@@ -196,7 +206,7 @@ pub(crate) fn requested_lock(
     args: &request::Export,
     settings: &Settings,
 ) -> Result<RequestedLock, CommandError> {
-    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
+    let wanted = wanted(args.spec.as_ref(), &args.project, &args.source, &args.target, settings)?
         .with_parts(&args.parts)?;
     let path = if let Some(file) = &wanted.source.lockfile {
         settings.paths.current_dir.join(file)

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use camino::Utf8Path;
@@ -27,7 +27,7 @@ use crate::model::versions::Machine;
 use crate::report::{Event, Reporter, in_step};
 use crate::store::Store;
 use crate::store::built_images::built_of;
-use crate::workflow::assemble::{OpenedLayer, Recipe, RemadeLayer};
+use crate::workflow::assemble::{LayerSource, OpenedLayer, Recipe, RemadeLayer};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
 use crate::workflow::export_layout::{LayoutError, packed_size};
@@ -256,10 +256,18 @@ impl Job {
 
     fn write(&self, out: &mut File) -> Result<u64, FileError> {
         let (tree, sources) = self.tree()?;
+        self.write_tree(out, (&tree, &sources))
+    }
+
+    fn write_tree(
+        &self,
+        out: &mut File,
+        (tree, sources): (&Tree<Slot>, &[Source]),
+    ) -> Result<u64, FileError> {
         let ImageFile { kind, machine, compression, .. } = self.file;
         let front = if kind == FileKind::Sif { FRONT } else { 0 };
         let options = SquashfsOptions { compression, cores: self.threads, front };
-        let size = write_squashfs(out, options, &tree, |contents| self.fill(contents, &tree, &sources))?;
+        let size = write_squashfs(out, options, tree, |contents| self.fill(contents, tree, sources))?;
         if kind == FileKind::Sif {
             out.seek(SeekFrom::Start(0))?;
             out.write_all(&sif_front(size, machine, "bootstrap: scratch\n"))?;
@@ -270,8 +278,12 @@ impl Job {
     /// The paths of the image with the files of the runtimes, and where the content of each file lies.
     fn tree(&self) -> Result<(Tree<Slot>, Vec<Source>), FileError> {
         let (mut tree, mut sources) = (Tree::default(), Vec::new());
+        let one_code = Mutex::new(());
         let opened = on_all_cores(&self.layers, |layer| {
             self.check_wanted()?;
+            // That of two layers lies in no memory.
+            let is_code = matches!(layer.layer.source, LayerSource::ByteCode { .. });
+            let _alone = is_code.then(|| one_code.lock().unwrap_or_else(PoisonError::into_inner));
             Ok::<_, FileError>(Listed::of(layer.open()?))
         })?;
         for (layer, opened) in opened.into_iter().enumerate() {
@@ -444,13 +456,13 @@ mod tests {
     use camino::Utf8PathBuf;
 
     use super::*;
-    use crate::assemble::made_wheel::MadeWheel;
+    use crate::assemble::made_wheel::{MadeEntry, MadeWheel};
     use crate::assemble::samples::locked;
     use crate::container_layers::byte_code::{SourceFile, keep as keep_code};
     use crate::model::lock::WheelLayer;
     use crate::model::sha256::sha256_hex;
     use crate::report::NullReporter;
-    use crate::workflow::assemble::{LayerSource, RecipeLayer, RecipeWheel};
+    use crate::workflow::assemble::{RecipeLayer, RecipeWheel};
 
     struct Fixture {
         root: Utf8PathBuf,
@@ -610,6 +622,45 @@ mod tests {
         keep_code(&f.store, &wheel.locked.sha256, "3.11", &[code]).expect("kept");
         let error = f.job(layers).tree().err().expect("refused").to_string();
         assert!(error.contains("the cache has other content"), "{error}");
+    }
+
+    /// The wheel is open when its list is read: another file under its name is not read, one that is written to is refused.
+    #[test]
+    fn wheel_that_changes_in_the_middle_is_not_what_is_written() {
+        let f = fixture();
+        let content = vec![7; 3 << 20];
+        let entry = MadeEntry::new("demo/b.bin", &content).stored();
+        let made = MadeWheel::new("demo").entry(entry).record("").build();
+        let path = f.store.put(&sha256_hex(&made), &made).expect("stored");
+        let locked = locked("demo", WheelLayer::User, &made);
+        let wheels = vec![RecipeWheel { locked, path: None, left_out: Vec::new() }];
+        let diff_id = format!("sha256:{}", "0".repeat(64));
+        let source = LayerSource::Wheels { minor: 11, wheels };
+        let job = f.job(vec![RecipeLayer { title: "demo".to_owned(), diff_id, packed: None, source }]);
+        let (tree, sources) = job.tree().expect("a tree");
+        let write = || {
+            let mut out = tempfile::tempfile().expect("a file");
+            let size = job.write_tree(&mut out, (&tree, &sources)).map_err(|error| error.to_string())?;
+            let mut written = Vec::new();
+            out.seek(SeekFrom::Start(0)).and_then(|_| out.read_to_end(&mut written)).expect("readable");
+            assert_eq!(written.len() as u64, size);
+            Ok::<_, String>(written)
+        };
+        let before = write().expect("written");
+        let at = made.windows(9).position(|bytes| bytes == [7; 9]).expect("it is stored");
+        let mut other = made.clone();
+        other[at] = 8;
+        fs_err::write(&path, &other).expect("ours");
+        let error = write().expect_err("one byte differs");
+        assert!(error.contains("`demo/b.bin`: CRC-32 mismatch"), "{error}");
+        fs_err::write(&path, &made[..at + 5]).expect("ours");
+        let error = write().expect_err("it ends early");
+        assert!(error.contains("demo-1.0-py3-none-any.whl"), "{error}");
+        fs_err::write(&path, &made).expect("ours");
+        let beside = f.root.join("other.whl");
+        fs_err::write(&beside, &other).expect("ours");
+        fs_err::rename(&beside, &path).expect("ours");
+        assert!(write().expect("the file that was open") == before);
     }
 
     #[tokio::test]

@@ -22,7 +22,11 @@ pub(crate) async fn finished_image(
 ) -> Result<Option<ImageInfo>, CommandError> {
     let may_stay = args.builder == BuilderChoice::Assembled && !args.dry_run && !args.no_cache;
     // Layers for other machines may not have been published.
-    if !may_stay || locked.new || !are_current(&locked.lock) || session.layer_sources.writable().is_some() {
+    if !may_stay
+        || locked.new
+        || !are_current(&locked.lock, &session.matrix)
+        || session.layer_sources.writable().is_some()
+    {
         return Ok(None);
     }
     let name = name(&locked.lock);

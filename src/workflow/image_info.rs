@@ -6,7 +6,7 @@ use crate::engine::ImageInfo;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::Lock;
 use crate::model::project::FILE;
-use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
+use crate::model::request::{LockOptions, ProjectOptions, SpecArgument, TargetOptions};
 use crate::model::spec::strip_unverified;
 use crate::model::typed_path::is_path;
 use crate::settings::Settings;
@@ -54,8 +54,8 @@ pub(crate) async fn described(
         _ => {}
     }
     let Some(named) = local(session, name).await? else {
-        if let Some(spec) = spec_of(strip_unverified(name).0) {
-            return Err(ImageError::SpecNotBuilt { spec: spec.to_string() }.into());
+        if let Some(spec) = spec_of(strip_unverified(name).0, &session.matrix) {
+            return Err(ImageError::SpecNotBuilt { spec: spec.parsed().to_string() }.into());
         }
         let text = "not an image of this engine and not a lock file".to_owned();
         return Err(ImageError::NotFound { image: name.to_owned(), text }.into());
@@ -90,7 +90,8 @@ impl LockAtHand {
             }
             (name, _) => (name, project.clone()),
         };
-        Ok(Self::Requested(Box::new(wanted(spec, &project, &source, &target, settings)?)))
+        let spec = spec.map(|name| SpecArgument::from(name.to_owned()));
+        Ok(Self::Requested(Box::new(wanted(spec.as_ref(), &project, &source, &target, settings)?)))
     }
 
     fn read(&self, settings: &Settings) -> Result<Option<Lock>, CommandError> {

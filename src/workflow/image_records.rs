@@ -45,8 +45,8 @@ pub(crate) fn compare(
 ) -> Result<(), CommandError> {
     let agent = sha256_hex(agent::AGENT);
     let records = &locked.lock.records;
-    let matrix = &Matrix::current().edition;
-    let same_program = is_of_program(records, &agent);
+    let edition = &session.matrix.edition;
+    let same_program = is_of_program(records, &agent, edition);
     if records.layout == Some(layout(&locked.lock)) {
         let differences = differences(&records.layers, &found.layers, same_program);
         let other = |config: &String| found.config.as_ref().is_some_and(|found| found != config);
@@ -63,7 +63,7 @@ pub(crate) fn compare(
     }
     let mut lock = locked.lock.clone();
     lock.records.agent = Some(agent);
-    lock.records.matrix.clone_from(matrix);
+    lock.records.matrix.clone_from(edition);
     lock.records.layout = Some(layout(&lock));
     lock.records.config = found.config;
     lock.records.layers = found.layers;
@@ -82,13 +82,14 @@ pub(crate) fn compare(
 }
 
 /// Whether the digests that a lock records are those of the image that this program builds from it.
-pub(crate) fn are_current(lock: &Lock) -> bool {
-    lock.records.layout == Some(layout(lock)) && is_of_program(&lock.records, &sha256_hex(agent::AGENT))
+pub(crate) fn are_current(lock: &Lock, matrix: &Matrix) -> bool {
+    let agent = sha256_hex(agent::AGENT);
+    lock.records.layout == Some(layout(lock)) && is_of_program(&lock.records, &agent, &matrix.edition)
 }
 
 /// Whether digests were recorded with this agent and this matrix.
-fn is_of_program(records: &LockMetadata, agent: &str) -> bool {
-    records.agent.as_deref() == Some(agent) && records.matrix == Matrix::current().edition
+fn is_of_program(records: &LockMetadata, agent: &str, edition: &str) -> bool {
+    records.agent.as_deref() == Some(agent) && records.matrix == edition
 }
 
 /// A line for each layer that is another one than recorded.

@@ -132,7 +132,7 @@ pub(crate) async fn with_project(
     if wheel.name != project.name {
         return Err(InstallError::OtherName { name: project.name, found: wheel.name }.into());
     }
-    wheel.check_package(&wheel.name, &wheel.version, &locked.lock.stack)?;
+    wheel.check_package(&wheel.name, &wheel.version, &locked.lock.stack, locked.base.glibc.as_ref())?;
     let wheel = LockedWheel {
         name: wheel.name.clone(),
         version: wheel.version.clone(),
@@ -204,7 +204,7 @@ async fn project_wheel(
     };
     // Which versions of the build requirements there are is chosen with the first build: a second one of the same sources, with the same
     // requirements and the same indexes to take them from, is the same wheel.
-    let key = wheel_key(&package_build(&below, &source).key(), &session.index, wanted);
+    let key = wheel_key(&package_build(&below, &source, &session.matrix).key(), &session.index, wanted);
     if !no_cache && let Some(wheel) = cached_wheel(store, &key)? {
         return Ok(wheel);
     }
@@ -223,6 +223,7 @@ async fn project_wheel(
         base_reference: &base.reference,
         base: &locked_base,
         stack: &lock.stack,
+        matrix: &session.matrix,
         added: &added,
         previous: Some(lock),
         preferred: None,
@@ -236,7 +237,7 @@ async fn project_wheel(
         cause: Box::new(cause),
     })?;
     source.build = extra_requirements(&below, &resolved.wheels);
-    let build = package_build(&below, &source);
+    let build = package_build(&below, &source, &session.matrix);
     let builder_lock = build.builder_lock();
     let builder = Builder { lock: &builder_lock, base, wanted, jobs: build.jobs(build_machine(session)) };
     let archive = cached_file(store, &sources.sha256)?;

@@ -14,6 +14,7 @@ use crate::packages::{IndexSettings, RequestedNames, UnlistedName};
 use crate::settings::Settings;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
+use crate::workflow::local_wheels::check_requested;
 use crate::workflow::lock_error::{LockingError, UnknownPackage};
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::session::downloads;
@@ -28,6 +29,7 @@ pub(crate) async fn with_listed(
     stack: &Stack,
     settings: &Settings,
 ) -> Result<BuildRequest, CommandError> {
+    check_requested(stack, wanted)?;
     let mut wanted = wanted.clone();
     if wanted.source.locked {
         return Ok(wanted);
@@ -43,7 +45,8 @@ pub(crate) async fn with_listed(
     let requested = RequestedNames { stack, added: &wanted.added, settings: &index, fetcher: &fetcher };
     let found = requested.listed(&names).await?;
     if !found.unlisted.is_empty() {
-        let packages = found.unlisted.into_iter().map(|name| unknown(name, &wanted, old.as_ref())).collect();
+        let unknown = |name| unknown(name, &wanted, old.as_ref(), &settings.matrix);
+        let packages = found.unlisted.into_iter().map(unknown).collect();
         return Err(LockingError::UnknownPackages { packages }.into());
     }
     wanted.listed = found.releases;
@@ -69,10 +72,10 @@ fn new_names(wanted: &BuildRequest, stack: &Stack, old: Option<&Lock>) -> Vec<St
 }
 
 /// An unlisted name with the place that requests it, and the known names that are near.
-fn unknown(name: UnlistedName, wanted: &BuildRequest, old: Option<&Lock>) -> UnknownPackage {
+fn unknown(name: UnlistedName, wanted: &BuildRequest, old: Option<&Lock>, matrix: &Matrix) -> UnknownPackage {
     let UnlistedName { package, indexes } = name;
     let origin = wanted.origins.iter().find(|requirement| requirement.name == package);
-    let mut known = Matrix::current().package_names();
+    let mut known = matrix.package_names();
     known.extend(old.into_iter().flat_map(|lock| &lock.wheels).map(|wheel| wheel.name.as_str()));
     let near = near_names(&package, known);
     UnknownPackage { origin: origin.map(|requirement| requirement.origin.clone()), near, package, indexes }

@@ -16,12 +16,12 @@ use crate::store::{Store, StoreLock, write_atomically};
 use crate::workflow::base::{base_of, check_processor};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::companions::check_companions;
-use crate::workflow::custom_base::{NamedBase, matrix_of};
+use crate::workflow::custom_base::{NamedBase, matrix_on};
 use crate::workflow::error::CommandError;
-use crate::workflow::local_wheels::LocalWheels;
+use crate::workflow::local_wheels::{LocalWheels, WheelPlaces};
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
-use crate::workflow::lock_packages::resolved;
+use crate::workflow::lock_packages::locked_packages;
 use crate::workflow::locked_tools::current_tools;
 use crate::workflow::misfits::{misfits_of, tell_misfits};
 use crate::workflow::older_lock::{additions, image_differences};
@@ -46,19 +46,19 @@ pub(crate) struct LockedBuild {
 /// Returns the lock file of a request, and the stack with its facts, if it is what the request asks for. Asks neither engine nor network,
 /// and waits for nothing: a lock file is written whole.
 pub(crate) fn fitting_lock(
-    (settings, store): (&Settings, &Store),
+    places: WheelPlaces<'_>,
     stack: &Stack,
     wanted: &BuildRequest,
 ) -> Result<Option<(Lock, Stack)>, CommandError> {
     if !keeps_everything(wanted) {
         return Ok(None);
     }
-    let Some(old) = read_lock(&lock_path(settings, stack, &wanted.source))? else { return Ok(None) };
+    let Some(old) = read_lock(&lock_path(places.settings, stack, &wanted.source))? else { return Ok(None) };
     if old.wheels.iter().any(|wheel| wheel.layer == WheelLayer::Project) {
         return Ok(None);
     }
     let wanted = &wanted.dated_as(Some(&old));
-    let supplied = LocalWheels::new(stack.clone(), wanted, Some(&old), settings, store)?;
+    let supplied = LocalWheels::new(stack.clone(), wanted, Some(&old), places)?;
     let fits = supplied.differences(&old, wanted).is_empty();
     Ok(fits.then_some((old, supplied.stack)))
 }
@@ -67,6 +67,7 @@ pub(crate) fn fitting_lock(
 pub(crate) fn check_locked(
     settings: &Settings,
     stack: &Stack,
+    named: Option<&NamedBase>,
     wanted: &BuildRequest,
 ) -> Result<(), CommandError> {
     if !wanted.source.locked {
@@ -77,7 +78,8 @@ pub(crate) fn check_locked(
     check_packages(old.as_ref(), &path)?;
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let wanted = &wanted.dated_as(old.as_ref());
-    let supplied = LocalWheels::new(stack.clone(), wanted, old.as_ref(), settings, &store)?;
+    let places = WheelPlaces { settings, store: &store, matrix: matrix_on(named, settings) };
+    let supplied = LocalWheels::new(stack.clone(), wanted, old.as_ref(), places)?;
     let differences: Vec<_> = old.iter().flat_map(|old| supplied.differences(old, wanted)).collect();
     if old.is_some() && differences.is_empty() {
         return Ok(());
@@ -106,7 +108,7 @@ pub(crate) async fn lock_to_read(
     wanted: &BuildRequest,
 ) -> Result<LockedBuild, CommandError> {
     // A lock file that cannot be read is replaced or reported below.
-    let found = fitting_lock((session.settings, &session.store), &stack, wanted).unwrap_or_default();
+    let found = fitting_lock(WheelPlaces::of(session), &stack, wanted).unwrap_or_default();
     let Some((old, stack)) = found else {
         return Box::pin(lock_for(session, stack, named, wanted)).await;
     };
@@ -146,7 +148,7 @@ pub(crate) async fn lock_for(
     if let Some(old) = &old {
         check_upgrades(old, &path, wanted)?;
     }
-    let mut supplied = LocalWheels::new(stack, wanted, old.as_ref(), session.settings, &session.store)?;
+    let mut supplied = LocalWheels::new(stack, wanted, old.as_ref(), WheelPlaces::of(session))?;
     let stack = &supplied.stack;
     let differences: Vec<String> = old
         .iter()
@@ -171,7 +173,7 @@ pub(crate) async fn lock_for(
         }
         _ => {}
     }
-    check_companions(session.settings, wanted, stack, &matrix_of(named))?;
+    check_companions(session.settings, wanted, stack, &session.matrix)?;
     supplied.tell(session);
     if supplied.lacks_a_wheel() {
         check_processor(session, stack)?;
@@ -207,8 +209,8 @@ pub(crate) async fn lock_for(
         let text = format!("the lock file was of an earlier envforge: the new one adds {added}");
         session.reporter.report(Event::Note { text });
     }
-    let misfits = misfits_of(&lock, wanted, &session.store);
-    tell_misfits(&misfits, &lock, &*session.reporter);
+    let misfits = misfits_of(&lock, wanted, &session.store, &session.matrix);
+    tell_misfits(&misfits, &lock, &session.matrix, &*session.reporter);
     write_atomically(&path, lock.to_toml().as_bytes())?;
     Ok(LockedBuild { lock, path, base, new: true, misfits, read_only: false, _guard: Some(guard) })
 }
@@ -298,7 +300,7 @@ pub(crate) async fn resolve_lock(
         {
             Ok(changed_around_packages(old, wanted))
         }
-        kept => Box::pin(resolved(session, supplied, wanted, base, kept.as_ref())).await,
+        kept => Box::pin(locked_packages(session, supplied, wanted, base, kept.as_ref())).await,
     }
 }
 
@@ -307,7 +309,7 @@ fn changed_around_packages(old: Lock, wanted: &BuildRequest) -> Lock {
     let environment = environment_of(&old.stack, &wanted.added);
     let records = LockMetadata { content: None, config: None, layers: Vec::new(), ..old.records.clone() };
     let (spec, added, tools) =
-        (wanted.spec.clone(), wanted.added.clone(), current_tools(&old, wanted.renews));
+        (wanted.spec.written().to_owned(), wanted.added.clone(), current_tools(&old, wanted.renews));
     Lock { spec, added, tools, environment, records, ..old }
 }
 

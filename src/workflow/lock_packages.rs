@@ -10,7 +10,6 @@ use crate::model::compat::Matrix;
 use crate::model::image::plan::environment_of;
 use crate::model::lock::{Lock, LockMetadata, LockedSource, LockedWheel, SCHEMA};
 use crate::model::resolve::{ResolveOptions, ToolkitSources, companion_advice, resolve};
-use crate::model::spec::Spec;
 use crate::model::stack::{NvccSource, Stack};
 use crate::packages::{
     LocalWheel, PackageRequest, PackagesError, ResolvedPackages, SourceDist, resolve_packages,
@@ -19,7 +18,6 @@ use crate::report::Event;
 use crate::source_build::SourceError;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::context_files::LowerLayers;
-use crate::workflow::custom_base::matrix_of_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock_error::LockingError;
@@ -33,7 +31,7 @@ use crate::workflow::source_packages::{tell_of_sources, wheels_of_sources};
 pub(crate) const ROUNDS: u32 = 5;
 
 /// Everything above the base, resolved in a throwaway container, as a lock.
-pub(crate) async fn resolved(
+pub(crate) async fn locked_packages(
     session: &Session<'_>,
     supplied: LocalWheels,
     wanted: &BuildRequest,
@@ -49,6 +47,7 @@ pub(crate) async fn resolved(
         base_reference: &base.reference,
         base: &locked_base,
         stack: &stack,
+        matrix: &session.matrix,
         added: &wanted.added,
         previous,
         preferred: wanted.preferred.as_ref().map(|tool| &tool.versions),
@@ -57,7 +56,7 @@ pub(crate) async fn resolved(
         local: &local,
         built: &[],
     };
-    let failed = |cause| not_resolved(cause, session, wanted, &stack, base);
+    let failed = |cause| not_resolved(cause, session, wanted, &stack);
     let mut found = resolve_packages(&tools, &request).await.map_err(failed)?;
     let (mut chosen, mut sources, mut beside) = (Vec::new(), Vec::new(), None);
     for round in 0.. {
@@ -90,9 +89,9 @@ pub(crate) async fn resolved(
     let published =
         found.wheels.iter().filter(|wheel| sources.iter().all(|source| source.name != wheel.name));
     check_hashes(published, &wanted.hashes)?;
-    check_prereleases(&found.wheels, &wanted.added.python, &stack, Matrix::current())?;
+    check_prereleases(&found.wheels, &wanted.added.python, &stack, &session.matrix)?;
     let lock = Lock { sources, ..lock_of(found, &request, wanted) };
-    check_framework(&lock)?;
+    check_framework(&lock, &session.matrix)?;
     Ok(lock)
 }
 
@@ -107,7 +106,7 @@ pub(crate) fn lock_of(found: ResolvedPackages, request: &PackageRequest<'_>, wan
     };
     Lock {
         schema: SCHEMA,
-        spec: wanted.spec.clone(),
+        spec: wanted.spec.written().to_owned(),
         added: wanted.added.clone(),
         environment: environment_of(request.stack, &wanted.added),
         stack: request.stack.clone(),
@@ -128,13 +127,12 @@ pub(crate) fn not_resolved(
     session: &Session<'_>,
     wanted: &BuildRequest,
     stack: &Stack,
-    base: &Base,
 ) -> CommandError {
     if cause.is_nvcc_error() {
-        let nearest = without_that_source(wanted, stack, base, session.settings.source.toolkit);
+        let nearest = without_that_source(wanted, stack, session.settings.source.toolkit, &session.matrix);
         return LockingError::NvccOutOfReach { cause, nearest }.into();
     }
-    if cause.is_conflict() { conflict(cause, wanted, stack) } else { cause.into() }
+    if cause.is_conflict() { conflict(cause, wanted, stack, &session.matrix) } else { cause.into() }
 }
 
 /// Refuses a wheel whose hash a requirement file does not allow.
@@ -164,7 +162,12 @@ pub(crate) fn check_archives(
 }
 
 /// A conflict in the user's words: which of his wishes are in it, and where they stand.
-pub(crate) fn conflict(cause: PackagesError, wanted: &BuildRequest, stack: &Stack) -> CommandError {
+pub(crate) fn conflict(
+    cause: PackagesError,
+    wanted: &BuildRequest,
+    stack: &Stack,
+    matrix: &Matrix,
+) -> CommandError {
     let words = std::error::Error::source(&cause).map(ToString::to_string).unwrap_or_default();
     let named = |name: &str| {
         words.split(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).any(|word| word == name)
@@ -174,10 +177,10 @@ pub(crate) fn conflict(cause: PackagesError, wanted: &BuildRequest, stack: &Stac
         ends_of(requirements.map(|one| format!("`{}` is required by {}", one.text, one.origin)).collect());
     let pin = format!("{} {}", stack.package, stack.version);
     let pinned = named(&stack.package).then_some(pin);
-    let packages = Matrix::current().coupled_packages.iter().map(|row| row.package.as_str());
+    let packages = matrix.coupled_packages.iter().map(|row| row.package.as_str());
     let companions = packages
         .filter(|package| named(package))
-        .filter_map(|package| companion_advice(package, stack, Matrix::current()))
+        .filter_map(|package| companion_advice(package, stack, matrix))
         .collect();
     let (cause, product) = (Box::new(cause), stack.product.clone());
     LockingError::Conflict { cause, requirements, pinned, product, companions }.into()
@@ -198,10 +201,10 @@ fn ends_of(mut lines: Vec<String>) -> Vec<String> {
 fn without_that_source(
     wanted: &BuildRequest,
     stack: &Stack,
-    base: &Base,
     sources: ToolkitSources,
+    matrix: &Matrix,
 ) -> Vec<String> {
-    let (Ok(spec), Some(nvcc)) = (wanted.spec.parse::<Spec>(), &stack.nvcc) else { return Vec::new() };
+    let Some(nvcc) = &stack.nvcc else { return Vec::new() };
     let named = wanted.source.base.clone();
     let mut options = ResolveOptions { base: named, toolkit: sources, ..ResolveOptions::default() };
     match nvcc.source {
@@ -209,7 +212,7 @@ fn without_that_source(
         NvccSource::Wheels => options.toolkit.wheels = false,
         NvccSource::Vendor => options.toolkit.vendor = false,
     }
-    match resolve(&spec, &stack.target, &matrix_of_base(base, stack), &options) {
+    match resolve(wanted.spec.parsed(), &stack.target, matrix, &options) {
         Ok(other) => vec![format!("envforge build {}", other.name)],
         Err(refusal) => refusal.alternatives.into_iter().map(|offer| offer.command).collect(),
     }

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "reads the chosen matrix")]
 
 use std::io::Read as _;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -17,7 +18,7 @@ use crate::workflow::error::CommandError;
 
 /// Identifies the program that installed a matrix: another one may read it differently, or have a newer one.
 fn key() -> String {
-    format!("{} {}", env!("CARGO_PKG_VERSION"), Matrix::embedded().edition)
+    format!("{} {}", env!("CARGO_PKG_VERSION"), crate::model::compat::embedded().edition)
 }
 
 fn kept(settings: &Settings) -> Utf8PathBuf {
@@ -29,15 +30,12 @@ fn read_before(settings: &Settings) -> Utf8PathBuf {
     settings.paths.state.join("configured-matrix")
 }
 
-/// Uses the matrix that the configuration names, else the one chosen with `compat use`, else the built-in one; with the configuration's
-/// own rows.
-pub(crate) fn apply_override(settings: &Settings) -> Result<(), CommandError> {
-    let MatrixSettings { file, local } = &settings.matrix;
+/// Returns the matrix that the configuration names, else the one chosen with `compat use`, else the built-in one; with the
+/// configuration's own rows.
+pub(crate) fn read_matrix(settings: &Settings) -> Result<Arc<Matrix>, CommandError> {
+    let MatrixSettings { file, local } = &settings.matrix_files;
     if file.is_none() && local.is_none() {
-        if let Some(chosen) = chosen(settings) {
-            chosen.choose();
-        }
-        return Ok(());
+        return Ok(chosen(settings).map_or_else(crate::model::compat::built_in, Arc::new));
     }
     let file = file
         .as_ref()
@@ -51,20 +49,18 @@ pub(crate) fn apply_override(settings: &Settings) -> Result<(), CommandError> {
     let edition = chosen.as_ref().map_or("", |matrix| matrix.edition.as_str());
     let known = format!("{} {edition} {} {}", key(), hash(file.as_ref()), hash(local.as_ref()));
     if let Some(matrix) = kept_as(&read_before(settings), &known) {
-        matrix.choose();
-        return Ok(());
+        return Ok(Arc::new(matrix));
     }
     let mut matrix = match file {
         Some((file, bytes)) => parsed(file, &bytes)?,
-        None => chosen.unwrap_or_else(|| Matrix::embedded().clone()),
+        None => chosen.unwrap_or_else(|| crate::model::compat::embedded().clone()),
     };
     if let Some((file, bytes)) = local {
         matrix = matrix.with_local(file.as_str(), &text(file, bytes)?)?;
     }
     // A state directory that cannot be written costs time in each call, no more.
     let _ = keep(&read_before(settings), &known, &matrix);
-    matrix.choose();
-    Ok(())
+    Ok(Arc::new(matrix))
 }
 
 /// The matrix that `compat use` chose, if this program did.
@@ -77,7 +73,7 @@ fn chosen(settings: &Settings) -> Option<Matrix> {
         let text = format!(
             "the matrix archive in use was installed by another envforge version: using built-in matrix {} instead; run \
              `envforge compat use FILE --sha256 HASH` again, or `envforge compat use --builtin`",
-            Matrix::embedded().edition
+            crate::model::compat::embedded().edition
         );
         reporter(settings.output).report(Event::Warning { text });
     }
@@ -112,15 +108,18 @@ pub(crate) fn install_archive(
     file: &Utf8Path,
     sha256: &str,
 ) -> Result<Matrix, CommandError> {
-    if let Some((configured, _)) = &settings.matrix.file {
+    if let Some((configured, _)) = &settings.matrix_files.file {
         let origin = settings.origin("matrix.file").unwrap_or_default();
         return Err(MatrixArchiveError::Configured { file: configured.to_string(), origin }.into());
     }
     let bytes = checked(&settings.paths.current_dir.join(file), sha256)?;
     let matrix = parsed(file, &bytes)?;
     keep(&kept(settings), &key(), &matrix)?;
-    if matrix.edition < Matrix::embedded().edition {
-        let text = format!("the archive is older than the built-in matrix {}", Matrix::embedded().edition);
+    if matrix.edition < crate::model::compat::embedded().edition {
+        let text = format!(
+            "the archive is older than the built-in matrix {}",
+            crate::model::compat::embedded().edition
+        );
         reporter(settings.output).report(Event::Warning { text });
     }
     Ok(matrix)
@@ -160,7 +159,8 @@ fn text(file: &Utf8Path, bytes: Vec<u8>) -> Result<String, MatrixArchiveError> {
     })
 }
 
-/// The `.toml` files of a tar archive, packed or not, by name.
+/// The `.toml` files of a tar archive, packed or not, by name: those of the highest folder that has any. Folders in it are no part of the
+/// matrix: `compat/` has a crate in it.
 fn archived(bytes: &[u8]) -> std::io::Result<Vec<(String, String)>> {
     let unpacked: Box<dyn std::io::Read + '_> = match bytes {
         [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(bytes)),
@@ -170,12 +170,17 @@ fn archived(bytes: &[u8]) -> std::io::Result<Vec<(String, String)>> {
     for entry in BoundedTar::new(unpacked.take(LIMIT)).entries()? {
         let mut entry = entry?;
         let path = entry.path()?.to_string_lossy().into_owned();
-        let name = path.rsplit('/').next().unwrap_or_default();
-        if entry.header().entry_type().is_file() && Utf8Path::new(name).extension() == Some("toml") {
+        if entry.header().entry_type().is_file() && Utf8Path::new(&path).extension() == Some("toml") {
             let mut text = String::new();
             entry.read_to_string(&mut text)?;
-            files.push((name.to_owned(), text));
+            files.push((path, text));
         }
+    }
+    let depth = |path: &str| path.trim_start_matches("./").matches('/').count();
+    let highest = files.iter().map(|(path, _)| depth(path)).min();
+    files.retain(|(path, _)| Some(depth(path)) == highest);
+    for (path, _) in &mut files {
+        *path = path.rsplit('/').next().unwrap_or_default().to_owned();
     }
     files.sort();
     if files.is_empty() {

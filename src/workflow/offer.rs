@@ -1,6 +1,5 @@
 //! `build` without a SPEC outside a project: the products that run on this machine, to choose from.
 
-use crate::model::compat::Matrix;
 use crate::model::request::{LockOptions, TargetOptions};
 use crate::model::resolve::{resolve, target_text};
 use crate::model::spec::Spec;
@@ -15,7 +14,7 @@ pub(crate) async fn chosen_product(
     args: &TargetOptions,
     settings: &Settings,
 ) -> Result<Option<String>, CommandError> {
-    let matrix = Matrix::current();
+    let matrix = &settings.matrix;
     let target = target(args, &settings.target, matrix, &*reporter(settings.output))?;
     let options = options(args, &LockOptions::default(), settings);
     let newest = |name: &String| resolve(&Spec::of(name), &target, matrix, &options).ok();

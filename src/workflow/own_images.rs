@@ -9,7 +9,7 @@ use crate::report::Event;
 use crate::settings::Settings;
 use crate::store::built_images::{built_at, built_from, last_used};
 use crate::workflow::build_request::BuildRequest;
-use crate::workflow::custom_base::named_base;
+use crate::workflow::custom_base::named_base_in;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::named::{Named, named};
@@ -159,7 +159,7 @@ pub(crate) async fn note_stale_lock(
     session: &Session<'_>,
     wanted: &BuildRequest,
 ) -> Result<(), CommandError> {
-    let base = named_base(session.settings, &wanted.source, &wanted.target).await?;
+    let base = named_base_in(session, &wanted.source, &wanted.target).await?;
     let stack = stack(session.settings, &wanted.spec, &wanted.source, &wanted.target, base.as_ref())?;
     let path = lock_path(session.settings, &stack, &wanted.source);
     if let Some(lock) = read_lock(&path)?

@@ -66,7 +66,7 @@ mod tests {
         let mut wheel = lock.wheels[0].clone();
         "deepspeed".clone_into(&mut wheel.name);
         version.clone_into(&mut wheel.version);
-        check_prereleases(&[wheel], &[requirement.to_owned()], &lock.stack, Matrix::embedded())
+        check_prereleases(&[wheel], &[requirement.to_owned()], &lock.stack, crate::model::compat::embedded())
     }
 
     #[test]

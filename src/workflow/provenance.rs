@@ -60,7 +60,10 @@ pub(crate) async fn attach_provenance(
         platform: lock.stack.machine.platform().to_owned(),
         lock: lock.to_toml(),
     };
-    let payloads = [(PROVENANCE_TYPE, provenance.statement(lock)), (SBOM_TYPE, provenance.materials(lock))];
+    let payloads = [
+        (PROVENANCE_TYPE, provenance.statement(lock)),
+        (SBOM_TYPE, provenance.materials(lock, &session.matrix)),
+    ];
     for (what, payload) in &payloads {
         let size = payload.len() * 4 / 3 + FRAME;
         if size as u64 > LARGEST_DOCUMENT {

@@ -80,7 +80,7 @@ pub(crate) async fn check_push_access(
 
 /// Warns before a push of an image with wheels whose licence restricts whom they may be passed on to.
 pub(crate) fn warn_of_licences(session: &Session<'_>, lock: &Lock) {
-    for (package, licence) in lock.restrictive_licences() {
+    for (package, licence) in lock.restrictive_licences(&session.matrix) {
         let text = format!(
             "`{package}` is under a restrictive licence ({licence}): ensure that everyone who can pull the image may use it"
         );

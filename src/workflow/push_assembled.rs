@@ -45,7 +45,7 @@ fn form(compression: LayerCompression) -> String {
     }
 }
 
-/// The same from what the cache has.
+/// Pushes an image by its recipe: layers that the registry lacks are made from what the cache has.
 pub(crate) async fn push_recipe(
     (store, registry): (&Store, &Registry),
     Pushed { recipe, compression }: Pushed<'_>,

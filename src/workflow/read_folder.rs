@@ -117,6 +117,8 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
         readings.extend(reader.file(&name));
         taken.push(name);
     }
+    let of_tests = with_pytest(&readings, &unread, &reader);
+    readings.extend(of_tests.iter().flat_map(|name| reader.file(name)));
     let mut unread: Vec<String> = unread.into_iter().flatten().filter(|name| !taken.contains(name)).collect();
     if !readings.iter().any(|reading| names_a_framework(reading, around.matrix)) {
         let (more, doubtful) = installers(folder, &mut reader);
@@ -127,13 +129,14 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
         let scripts = named(folder, is_python).into_iter().flat_map(|name| reader.file(&name));
         readings.extend(scripts.filter(Reading::says_something));
     }
-    for reading in readings.iter_mut().filter(|reading| taken.contains(&reading.file)) {
+    for reading in &mut readings {
         let name = reading.file.clone();
-        reading.keep(
-            Origin::file(&name),
-            &name,
-            "taken: of the files of its kind, this one names the framework",
-        );
+        if taken.contains(&name) {
+            let why = "taken: of the files of its kind, this one names the framework";
+            reading.keep(Origin::file(&name), &name, why);
+        } else if of_tests.as_ref() == Some(&name) {
+            reading.keep(Origin::file(&name), &name, "taken, since it has pytest");
+        }
     }
     let included: BTreeSet<_> = readings.iter().flat_map(Reading::files).collect();
     unread.retain(|name| !included.contains(name));
@@ -237,6 +240,29 @@ fn without_cuda_left_out(readings: &mut Vec<Reading>, name: &str, reader: &Reade
     let names: Vec<_> = readings.iter().filter(|one| is_twin(one)).map(|one| one.file.clone()).collect();
     readings.retain(|one| !is_twin(one));
     names
+}
+
+/// The only list of requirements that was not read and has pytest, where nothing else names it: a project is to be tested in its image.
+fn with_pytest(readings: &[Reading], unread: &[Vec<String>], reader: &Reader<'_>) -> Option<String> {
+    let has = |one: &Reading| {
+        let offered = one.offered.iter().flat_map(|offered| &offered.packages);
+        one.packages.iter().chain(offered).any(|asked| asked.name == "pytest")
+    };
+    if readings.iter().any(has) {
+        return None;
+    }
+    let included: BTreeSet<_> = readings.iter().flat_map(Reading::files).collect();
+    let is_it = |name: &&String| {
+        let text = reader.text(name).unwrap_or_default();
+        let own = reader.reading(name, &text, &Given::default());
+        has(&own) && !names_a_framework(&own, reader.around.matrix)
+    };
+    let lists = unread.iter().flatten().filter(|name| has_extension(name, "txt"));
+    let with: Vec<&String> = lists.filter(|name| !included.contains(*name)).filter(is_it).collect();
+    match with.as_slice() {
+        [only] => Some((*only).clone()),
+        _ => None,
+    }
 }
 
 /// A list of conda's addresses is at most this long, bytes; a longer text is data. At most [`MOST`] texts are looked into.

@@ -8,7 +8,6 @@ use crate::archive::image_names::{names_in_layout, names_in_saved};
 use crate::archive::saved_layers::SavedImageError;
 use crate::failure::{Exit, Failure};
 use crate::model::migrate::{Reading, from_image};
-use crate::settings::Settings;
 use crate::workflow::assemble::blocking;
 use crate::workflow::error::CommandError;
 use crate::workflow::read_folder::Surroundings;
@@ -32,11 +31,10 @@ pub(crate) fn read_archive(path: &Utf8Path, around: Surroundings<'_>) -> Result<
 
 /// Reads an image that the engine has.
 pub(crate) async fn read_image(
-    settings: &Settings,
+    session: &Session<'_>,
     name: &str,
     around: Surroundings<'_>,
 ) -> Result<Reading, CommandError> {
-    let session = Session::open(settings, None).await?;
     let saved = session.store.temp_file()?;
     let path = Utf8Path::from_path(saved.path()).expect("the cache's path is UTF-8");
     session.engine.save(name, path.to_owned()).await?;

@@ -76,6 +76,12 @@ pub enum RequestError {
         /// The stack.
         name: String,
     },
+    /// `--wheel` for a package that nothing requests.
+    #[error("cannot use --wheel: `{package}` is not requested")]
+    WheelNotRequested {
+        /// The package.
+        package: String,
+    },
     /// `--gpus` selects nothing that is a GPU.
     #[error("invalid value `{found}` for `--gpus`")]
     BadGpus {
@@ -182,6 +188,7 @@ impl Failure for RequestError {
             | Self::PlatformsNeedTag
             | Self::OwnPlatform { .. }
             | Self::WheelOfPublished { .. }
+            | Self::WheelNotRequested { .. }
             | Self::BadGpus { .. }
             | Self::SpecAndProject { .. }
             | Self::BadPart { .. }
@@ -217,6 +224,9 @@ impl Failure for RequestError {
             }
             Self::WheelOfPublished { .. } => {
                 "omit --wheel; add a package with `--with REQUIREMENT`".to_owned()
+            }
+            Self::WheelNotRequested { package } => {
+                format!("request it: `--with {package}`, or `envforge add {package}` in a project")
             }
             Self::BadGpus { .. } => {
                 "pass `all`, `none`, or comma-separated indices or UUIDs as `nvidia-smi -L` prints them"

@@ -140,6 +140,7 @@ pub(crate) async fn proven_by_key(
 /// Evidence that is kept on this machine: what a registry or an import once gave. No registry is asked.
 pub(crate) struct KeptProofs<'a> {
     store: &'a Store,
+    matrix: &'a Matrix,
     signers: Vec<Signer>,
     /// `None`: no key is trusted.
     wanted: Option<Wanted>,
@@ -149,7 +150,7 @@ impl<'a> KeptProofs<'a> {
     /// Reads the trusted keys, and asks the driver where there are any.
     pub(crate) fn open(
         store: &'a Store,
-        settings: &Settings,
+        settings: &'a Settings,
         engine: &EngineInfo,
         reporter: &dyn Reporter,
     ) -> Self {
@@ -158,14 +159,14 @@ impl<'a> KeptProofs<'a> {
             Vec::new()
         });
         let wanted = if signers.is_empty() { None } else { wanted_to_show(settings, engine) };
-        Self { store, signers, wanted }
+        Self { store, matrix: &settings.matrix, signers, wanted }
     }
 
     /// Whose key proves an image for this machine, which neither proved it itself nor saw it fail: `proven by key 1a2b3c4d: …, kept
     /// 2026-11-20, registry not asked`.
     pub(crate) fn text_of(&self, image: &ImageInfo, proven: &Proven) -> Result<Option<String>, StoreError> {
         let Some(wanted) = self.wanted.as_ref().filter(|_| proven.leaves_open()) else { return Ok(None) };
-        let (matrix, now) = (Matrix::current(), Timestamp::now());
+        let now = Timestamp::now();
         for digest in known_digests(self.store, image)? {
             let found = match kept(self.store, &digest) {
                 Ok(found) => found,
@@ -176,7 +177,7 @@ impl<'a> KeptProofs<'a> {
                 }
             };
             let known = Collection::by(&self.signers, &found, &digest, now);
-            if let Admission::Admitted(proofs) = admit(&known, wanted, matrix, now) {
+            if let Admission::Admitted(proofs) = admit(&known, wanted, self.matrix, now) {
                 let by = ProvenBy::Key(proofs.into_iter().map(|(known, _)| known).collect());
                 return Ok(Some(format!("proven {}, {}", by.text(), not_asked(self.store, &digest))));
             }
@@ -218,7 +219,7 @@ async fn proven_for(
     image: &ImageInfo,
     wanted: &Wanted,
 ) -> Result<ForThisMachine, CommandError> {
-    let (matrix, now) = (Matrix::current(), Timestamp::now());
+    let (matrix, now) = (&session.matrix, Timestamp::now());
     // The agent of a run of this machine is envforge's own.
     let own = Wanted { agents: BTreeSet::new(), ..wanted.clone() };
     let mut reasons: Vec<String> = match admit(&of_this_machine(session, image)?, &own, matrix, now) {

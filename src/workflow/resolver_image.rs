@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Base, BaseError, BaseRequest, Distribution, ProviderChoice, discover, prepare};
-use crate::model::compat::Matrix;
+use crate::base::{Base, BaseError, BaseRequest, Distribution, discover, prepare};
 use crate::model::compat::tables::Base as BaseRow;
 use crate::model::lock::{BaseProvider, LockedBase, LockedDeb};
+use crate::model::request::BaseChoice;
 use crate::model::stack::Stack;
 use crate::model::versions::Machine;
 use crate::packages::{PackagesError, Resolver, ResolverImage};
@@ -75,7 +75,7 @@ impl Session<'_> {
 
 async fn prepared(session: &Session<'_>) -> Result<Resolver, PackagesError> {
     remove_old_volume(session).await;
-    let row = Matrix::current().default_base().expect("a test reads the matrix");
+    let row = session.matrix.default_base().expect("a test reads the matrix");
     let record = record(session)?;
     let is_recent = |record: &&Record| !session.refresh && record.is_of(&row.name, (DAY, now()));
     let recent = match record.as_ref().filter(is_recent) {
@@ -104,7 +104,7 @@ async fn kept(
     row: &BaseRow,
     record: &Record,
 ) -> Result<Option<String>, PackagesError> {
-    let wanted = of_row(session, row, ProviderChoice::Auto, Some(&record.base))?;
+    let wanted = of_row(session, row, BaseChoice::Auto, Some(&record.base))?;
     match prepare(&means(session), &wanted).await {
         Ok(base) => {
             session.reporter.report(Event::Note { text: record.text() });
@@ -138,7 +138,7 @@ async fn made(session: &Session<'_>, row: &BaseRow) -> Result<String, PackagesEr
     let wanted = of_row(session, row, provider(session, row)?, None)?;
     let mirrors = wanted.mirror_hash();
     // An image that only has the name on this engine may be anybody's.
-    let upgrade = wanted.provider == ProviderChoice::Image;
+    let upgrade = wanted.provider == BaseChoice::Image;
     let base = prepare(&means(session), &BaseRequest { upgrade, ..wanted }).await?;
     if upgrade && base.published.is_none() {
         let why = "no registry has the image of that name on the engine, and packages are resolved in it"
@@ -194,7 +194,7 @@ pub(crate) fn remember_new_base(
     base: &Base,
     mirrors: String,
 ) -> Result<(), PackagesError> {
-    let is_default = Matrix::current().default_base().is_some_and(|row| row.name == base.name);
+    let is_default = session.matrix.default_base().is_some_and(|row| row.name == base.name);
     if is_default && base.provider == BaseProvider::Bootstrap {
         remember(session, base, Some(mirrors))
     } else {
@@ -212,7 +212,7 @@ fn remember(session: &Session<'_>, base: &Base, mirrors: Option<String>) -> Resu
 fn of_row<'a>(
     session: &Session<'_>,
     row: &BaseRow,
-    provider: ProviderChoice,
+    provider: BaseChoice,
     locked: Option<&'a LockedBase>,
 ) -> Result<BaseRequest<'a>, BaseError> {
     let machine = session.engine.info().machine;
@@ -220,10 +220,10 @@ fn of_row<'a>(
 }
 
 /// From packages, whose signatures are checked, where a mirror is known.
-fn provider(session: &Session<'_>, row: &BaseRow) -> Result<ProviderChoice, BaseError> {
+fn provider(session: &Session<'_>, row: &BaseRow) -> Result<BaseChoice, BaseError> {
     let distribution = Distribution::of(&row.suite).unwrap_or(Distribution::Debian);
     let has_mirror = discover(&session.mirror_sources()?, distribution).is_ok();
-    Ok(if has_mirror { ProviderChoice::Bootstrap } else { ProviderChoice::Image })
+    Ok(if has_mirror { BaseChoice::Bootstrap } else { BaseChoice::Image })
 }
 
 /// Removes the volume of older releases. One that a container uses stays, for the next time.

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use camino::{Utf8Path, Utf8PathBuf};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::OnceCell;
 
@@ -13,6 +14,7 @@ use crate::base::{AptSources, BaseError, MirrorSources};
 use crate::engine::{Containers, Docker, Engine, Network};
 use crate::fetch::{FetchSettings, Fetcher};
 use crate::model::address::Address;
+use crate::model::compat::Matrix;
 use crate::model::layer_compression::LayerCompression;
 use crate::model::request::LockOptions;
 use crate::packages::{IndexSettings, Proxies, Resolver, VendorSettings};
@@ -25,8 +27,11 @@ use crate::workflow::layer_sources::LayerSources;
 use crate::workflow::request_error::RequestError;
 
 /// Everything a command that works holds.
+#[derive(Clone)]
 pub(crate) struct Session<'a> {
     pub(crate) settings: &'a Settings,
+    /// The matrix of the settings, with the row of a base of the user's own.
+    pub(crate) matrix: Arc<Matrix>,
     pub(crate) reporter: Arc<dyn Reporter>,
     pub(crate) store: Store,
     pub(crate) fetch: Fetcher,
@@ -49,20 +54,97 @@ pub(crate) struct Session<'a> {
     pub(crate) layer_compression: LayerCompression,
 }
 
+/// Where a command has things from. It is decided once, before anything is opened.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Origin {
+    /// Registries, indexes and mirrors, as the settings say.
+    #[default]
+    Network,
+    /// A vendor folder. A base that neither it nor the engine has is looked for in its registry.
+    Vendor(Utf8PathBuf),
+}
+
+impl Origin {
+    /// That of `--offline DIR`.
+    pub(crate) fn of_offline(folder: Option<&Utf8PathBuf>, settings: &Settings) -> Self {
+        folder.map_or(Self::Network, |folder| Self::Vendor(settings.paths.current_dir.join(folder)))
+    }
+
+    /// The vendor folder, if things come from one.
+    pub(crate) fn folder(&self) -> Option<&Utf8Path> {
+        match self {
+            Self::Network => None,
+            Self::Vendor(folder) => Some(folder),
+        }
+    }
+}
+
+/// How a session differs from what the settings say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SessionOptions {
+    /// Where things come from.
+    pub(crate) origin: Origin,
+    /// The network mode of build containers, as typed.
+    pub(crate) network: Option<String>,
+    /// Whether to accept package indexes older than the newest ones seen.
+    pub(crate) accept_older: bool,
+    /// Whether the image that resolves and apt's lists are made again.
+    pub(crate) refresh: bool,
+    /// How layers of pushed images are compressed.
+    pub(crate) compression: Option<LayerCompression>,
+}
+
+impl SessionOptions {
+    /// Those of a command that resolves packages.
+    pub(crate) fn of(source: &LockOptions) -> Self {
+        Self { network: source.network.clone(), accept_older: source.accept_older, ..Self::default() }
+    }
+}
+
+/// The one session of a command. It is opened when it is first needed: what can be said without an engine is said without one.
+pub(crate) struct LazySession<'a> {
+    pub(crate) settings: &'a Settings,
+    options: SessionOptions,
+    opened: OnceCell<Session<'a>>,
+}
+
+impl<'a> LazySession<'a> {
+    /// A session with these options, not open yet.
+    pub(crate) fn new(settings: &'a Settings, options: SessionOptions) -> Self {
+        Self { settings, options, opened: OnceCell::new() }
+    }
+
+    /// One as the settings say.
+    pub(crate) fn of(settings: &'a Settings) -> Self {
+        Self::new(settings, SessionOptions::default())
+    }
+
+    /// Where things come from.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.options.origin
+    }
+
+    /// The session, which the first call opens.
+    pub(crate) async fn session(&self) -> Result<&Session<'a>, CommandError> {
+        self.opened.get_or_try_init(|| Session::open(self.settings, &self.options)).await
+    }
+}
+
 impl<'a> Session<'a> {
-    /// Connects to the engine and opens the folders. `source` is what was typed for a command that resolves packages.
-    pub(crate) async fn open(
-        settings: &'a Settings,
-        source: Option<&LockOptions>,
-    ) -> Result<Self, CommandError> {
-        let network = source.and_then(|source| source.network.as_deref());
-        let network =
-            network.map_or(Ok(settings.network.mode), |text| crate::settings::parse_network(Some(text)))?;
+    /// Connects to the engine and opens the folders.
+    async fn open(settings: &'a Settings, options: &SessionOptions) -> Result<Self, CommandError> {
+        let named = options.network.as_deref().map(|text| crate::settings::parse_network(Some(text)));
+        let named = named.transpose()?.unwrap_or(settings.network.mode);
+        let (network, layer_sources) = match &options.origin {
+            Origin::Network => (named, LayerSources::new(settings.registry.layers.clone())),
+            Origin::Vendor(folder) => (Network::None, LayerSources::of_folder(folder.clone())),
+        };
         let (fetch, index) = downloads(settings)?;
         let docker = Arc::new(connect(settings).await?);
         let (engine, containers) = (Arc::clone(&docker) as Arc<dyn Engine>, docker as Arc<dyn Containers>);
         Ok(Self {
             settings,
+            matrix: Arc::clone(&settings.matrix),
             reporter: reporter(settings.output),
             store: Store::open(&settings.paths.cache, &settings.paths.state)?,
             registry: Registry::new(fetch.clone(), settings.registry.clone()),
@@ -71,36 +153,19 @@ impl<'a> Session<'a> {
             containers,
             index,
             network,
-            accept_older: source.is_some_and(|source| source.accept_older),
-            refresh: false,
+            accept_older: options.accept_older,
+            refresh: options.refresh,
             vendor: vendor_settings(settings)?,
             apt_sources: AptSources::default(),
             resolver: Arc::default(),
-            layer_sources: LayerSources::new(settings.registry.layers.clone()),
-            layer_compression: settings.registry.compression,
+            layer_sources,
+            layer_compression: options.compression.unwrap_or(settings.registry.compression),
         })
     }
 
     /// The same session with another reporter.
     pub(crate) fn with_reporter(&self, reporter: Arc<dyn Reporter>) -> Self {
-        Self {
-            settings: self.settings,
-            reporter,
-            store: self.store.clone(),
-            fetch: self.fetch.clone(),
-            registry: self.registry.clone(),
-            engine: Arc::clone(&self.engine),
-            containers: Arc::clone(&self.containers),
-            index: self.index.clone(),
-            network: self.network,
-            accept_older: self.accept_older,
-            refresh: self.refresh,
-            vendor: self.vendor.clone(),
-            apt_sources: self.apt_sources.clone(),
-            resolver: Arc::clone(&self.resolver),
-            layer_sources: self.layer_sources.clone(),
-            layer_compression: self.layer_compression,
-        }
+        Self { reporter, ..self.clone() }
     }
 
     /// Where mirrors of the distribution are looked for: settings first, then this machine's own apt sources.

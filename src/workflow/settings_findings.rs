@@ -6,7 +6,6 @@ use secrecy::ExposeSecret as _;
 use crate::host::{self, HostFinding, Severity};
 use crate::model::address::Address;
 use crate::model::byte_size::gigabytes;
-use crate::model::compat::Matrix;
 use crate::model::counted::counted;
 use crate::model::index_address::IndexAddress;
 use crate::settings::{NamedSecret, ProvenOn, SITE_FILE, Settings, UnknownStacks};
@@ -114,12 +113,12 @@ fn files(settings: &Settings) -> Vec<HostFinding> {
         ok("configuration", format!("configuration of {what}: {file}{is_there}"))
     };
     let mut all = vec![shown("this site", SITE_FILE.into()), shown("the user", &settings.paths.config_file)];
-    let edition = &Matrix::current().edition;
-    if let Some((file, _)) = &settings.matrix.file {
+    let edition = &settings.matrix.edition;
+    if let Some((file, _)) = &settings.matrix_files.file {
         all.push(of("matrix.file", "matrix", format!("matrix {edition}: {file}")));
     }
-    if let Some(file) = &settings.matrix.local {
-        let rows = Matrix::current().local.as_ref().map_or(0, |local| local.rows.len());
+    if let Some(file) = &settings.matrix_files.local {
+        let rows = settings.matrix.local.as_ref().map_or(0, |local| local.rows.len());
         let text = format!("matrix {edition}: {} of {file}", counted(rows, "row"));
         all.push(of("matrix.local", "matrix", text));
     }

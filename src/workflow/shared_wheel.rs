@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::container_layers::KeptLayer;
+use crate::model::compat::Matrix;
 use crate::model::image::component::ComponentKind;
 use crate::model::lock::{LayerRecord, Lock, LockedWheel};
 use crate::packages::LocalWheel;
@@ -90,7 +91,7 @@ pub(crate) async fn fetch_locked(
     lock: &Lock,
     wheel: &LockedWheel,
 ) -> Result<(), CommandError> {
-    for (key, compiled) in compiled_wheels(lock) {
+    for (key, compiled) in compiled_wheels(lock, &session.matrix) {
         if compiled.name == wheel.name {
             let built = format!("{} {}", wheel.name, wheel.version);
             SharedWheel::new(session, &key, &built, Some(wheel)).find().await?;
@@ -101,11 +102,15 @@ pub(crate) async fn fetch_locked(
 
 /// Adds the wheels of a lock that this machine compiled to the layers that are published. A wheel that the user gave, or that
 /// another machine compiled, is not one of them.
-pub(crate) fn note_compiled(finished: &FinishedLayers, lock: &Lock) -> Result<(), CommandError> {
+pub(crate) fn note_compiled(
+    finished: &FinishedLayers,
+    lock: &Lock,
+    matrix: &Matrix,
+) -> Result<(), CommandError> {
     if finished.sources.writable().is_none() {
         return Ok(());
     }
-    for (key, wheel) in compiled_wheels(lock) {
+    for (key, wheel) in compiled_wheels(lock, matrix) {
         if let Some(made) = cached_wheel(&finished.store, &key)?.filter(|made| made.sha256 == wheel.sha256) {
             finished.made(&key, &made.file, &[as_layer(&made)])?;
         }

@@ -5,6 +5,7 @@ use std::future::ready;
 use super::tests::{TeamMachine, machine};
 use super::*;
 use crate::failure::Exit;
+use crate::model::compat;
 use crate::model::lock::{IndexKind, Lock, LockedSource, LockedWheel, WheelLayer, sample};
 use crate::packages::{LocalWheel, test_wheel};
 use crate::registry::test_registry::TestRegistry;
@@ -51,7 +52,7 @@ fn lock(wheel: &LocalWheel) -> Lock {
 
 /// The key of the wheel that the lock has of a source distribution.
 fn key(lock: &Lock) -> String {
-    compiled_wheels(lock).into_iter().next().expect("one wheel is compiled").0
+    compiled_wheels(lock, compat::embedded()).into_iter().next().expect("one wheel is compiled").0
 }
 
 async fn build(machine: &TeamMachine, key: &str, wheel: &LocalWheel) -> LocalWheel {
@@ -61,7 +62,7 @@ async fn build(machine: &TeamMachine, key: &str, wheel: &LocalWheel) -> LocalWhe
 
 async fn publish(machine: &TeamMachine, lock: &Lock) -> Result<usize, CommandError> {
     let finished = machine.finished(&[], true);
-    note_compiled(&finished, lock)?;
+    note_compiled(&finished, lock, compat::embedded())?;
     publish_layers(&finished, Machine::X86_64).await?;
     Ok(finished.steps().len())
 }
@@ -150,7 +151,7 @@ async fn wheel_that_was_not_compiled_here_is_not_published() {
     assert_eq!(publish(&first, &lock).await.expect("nothing to do"), 0);
     build(&first, &key(&self::lock(&made)), &made).await;
     let only_read = first.finished(&[], false);
-    note_compiled(&only_read, &self::lock(&made)).expect("nothing to do");
+    note_compiled(&only_read, &self::lock(&made), compat::embedded()).expect("nothing to do");
     assert_eq!((only_read.steps().len(), server.state().requests.len()), (0, 0));
 }
 

@@ -13,7 +13,6 @@ use crate::workflow::build_machine::build_machine;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::confirm::confirm;
 use crate::workflow::context_files::{Builder, cached_file, compiled};
-use crate::workflow::custom_base::matrix_of_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::package_sources::{package_settings, package_tools};
@@ -29,7 +28,7 @@ pub(crate) async fn agree_to_compile(
     base: &Base,
     wanted: &BuildRequest,
 ) -> Result<(), CommandError> {
-    let recipe = recipe_of(stack);
+    let recipe = recipe_of(session, stack);
     let key = recipe.key(base.digest.as_deref());
     if let Some(wheel) = cached_wheel(&session.store, &key)? {
         let text = format!("using cached wheel: {}", wheel.file);
@@ -39,7 +38,7 @@ pub(crate) async fn agree_to_compile(
     if SharedWheel::new(session, &key, &recipe.title(), None).find().await?.is_some() {
         return Ok(());
     }
-    agreed(session, stack, base, wanted).await
+    agreed(session, stack, wanted).await
 }
 
 /// The wheel of a stack that is not published: one that was compiled of the same before, here or on another machine of the team,
@@ -50,7 +49,7 @@ pub(crate) async fn wheel_from_source(
     base: &Base,
     wanted: &BuildRequest,
 ) -> Result<LocalWheel, CommandError> {
-    let recipe = recipe_of(stack);
+    let recipe = recipe_of(session, stack);
     let key = recipe.key(base.digest.as_deref());
     let shared = SharedWheel::new(session, &key, &recipe.title(), None);
     let make = Box::pin(release_wheel(session, recipe, base, wanted));
@@ -74,7 +73,7 @@ async fn release_wheel(
     let settings = package_settings(session, &recipe.builder(), &wanted.indexes);
     let tools = package_tools(session, &settings);
     base.check_unchanged(&*session.engine).await?;
-    let lock = recipe.builder_lock(&tools, &base.reference, &base.locked()).await?;
+    let lock = recipe.builder_lock(&tools, &base.reference, &base.locked(), &session.matrix).await?;
     let jobs = stack.source_build.as_deref().and_then(|choice| source_jobs(choice, build_machine(session)));
     let builder = Builder { lock: &lock, base, wanted, jobs: jobs.unwrap_or(1) };
     let wheel = compiled(session, &tools, builder, |uv| recipe.compilation(archive, uv)).await?;
@@ -83,21 +82,15 @@ async fn release_wheel(
 }
 
 /// The build of a stack of channel `source`.
-fn recipe_of(stack: &Stack) -> Recipe<'_> {
-    Recipe::of(stack).expect("a stack of channel `source` comes from a row")
+fn recipe_of<'a>(session: &'a Session<'_>, stack: &'a Stack) -> Recipe<'a> {
+    Recipe::of(stack, &session.matrix).expect("a stack of channel `source` comes from a row")
 }
 
 /// Says what compiling takes and, on a terminal, asks once.
-async fn agreed(
-    session: &Session<'_>,
-    stack: &Stack,
-    base: &Base,
-    wanted: &BuildRequest,
-) -> Result<(), CommandError> {
+async fn agreed(session: &Session<'_>, stack: &Stack, wanted: &BuildRequest) -> Result<(), CommandError> {
     let output = session.settings.output;
     let options = options(&wanted.target, &wanted.source, session.settings);
-    let spec = wanted.spec.parse()?;
-    let nearest = nearest_published(&spec, &stack.target, &matrix_of_base(base, stack), &options);
+    let nearest = nearest_published(wanted.spec.parsed(), &stack.target, &session.matrix, &options);
     if !output.quiet {
         let text = source_text(stack, &nearest, build_machine(session));
         Printer.say(&wrapped(&text, session.settings.output.talk_width));

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "edge: reads archives of the cache")]
 
 use crate::model::bounded::read_bounded;
+use crate::model::compat::Matrix;
 use crate::model::lock::{Lock, LockedSource, LockedWheel, UserAdditions};
 use crate::packages::{LocalWheel, PackageRequest, ResolverContext, SourceDist, resolve_packages};
 use crate::report::Event;
@@ -30,8 +31,8 @@ pub(crate) fn tell_of_sources(session: &Session<'_>, found: &[SourceDist]) {
 }
 
 /// Checks, before anything is downloaded or compiled, that the image below can build all of them.
-fn check_recipes(below: &Lock, found: &[SourceDist]) -> Result<(), SourceError> {
-    let obstacles = |SourceDist { locked, .. }: &SourceDist| package_build(below, locked).obstacles();
+fn check_recipes(below: &Lock, found: &[SourceDist], matrix: &Matrix) -> Result<(), SourceError> {
+    let obstacles = |SourceDist { locked, .. }: &SourceDist| package_build(below, locked, matrix).obstacles();
     let all: Vec<_> = found.iter().flat_map(obstacles).collect();
     if all.is_empty() {
         return Ok(());
@@ -53,7 +54,7 @@ pub(crate) async fn wheels_of_sources(
     found: &[SourceDist],
 ) -> Result<Vec<(LockedSource, LocalWheel)>, CommandError> {
     check_processor(session, request.stack)?;
-    check_recipes(lower.lock, found)?;
+    check_recipes(lower.lock, found, &session.matrix)?;
     let mut all = Vec::new();
     for source in found {
         let SourceDist { locked, .. } = source;
@@ -62,7 +63,7 @@ pub(crate) async fn wheels_of_sources(
             build_requires(&read_bounded(fs_err::File::open(&archive)?, LARGEST_ARCHIVE)?, &locked.file)?;
         let allowed = request.added.allow_source.iter().find(|allowed| allowed.name == locked.name);
         requires.extend(allowed.into_iter().flat_map(|allowed| allowed.build.clone()));
-        let recipe = package_build(lower.lock, locked).recipe;
+        let recipe = package_build(lower.lock, locked, &session.matrix).recipe;
         requires.extend(recipe.into_iter().flat_map(|recipe| recipe.build_wheels.clone()));
         let added = UserAdditions { python: requires, allow_source: Vec::new(), ..request.added.clone() };
         let asked = PackageRequest {
@@ -80,7 +81,8 @@ pub(crate) async fn wheels_of_sources(
         let below = lower.lock.without_user_layers();
         let build = extra_requirements(&below, &resolved.wheels);
         let locked = LockedSource { build, recipe: recipe.map(recipe_sha256), ..locked.clone() };
-        let recorded = recorded(request, &package_build(&below, &locked).key(), &locked.name);
+        let recorded =
+            recorded(request, &package_build(&below, &locked, &session.matrix).key(), &locked.name);
         let wheel = built(session, tools, lower, &locked, recorded).await?;
         all.push((locked, wheel));
     }
@@ -90,7 +92,7 @@ pub(crate) async fn wheels_of_sources(
 /// The wheel of a package that an older lock file records for a build of the same key, unless it is to be chosen again.
 fn recorded<'a>(request: &PackageRequest<'a>, key: &str, package: &str) -> Option<&'a LockedWheel> {
     let old = request.previous.filter(|_| request.fresh.iter().all(|name| name != package))?;
-    let mut compiled = compiled_wheels(old).into_iter();
+    let mut compiled = compiled_wheels(old, request.matrix).into_iter();
     compiled.find(|(old, wheel)| old == key && wheel.name == package).map(|(_, wheel)| wheel)
 }
 
@@ -98,7 +100,6 @@ fn recorded<'a>(request: &PackageRequest<'a>, key: &str, package: &str) -> Optio
 mod tests {
     use super::*;
     use crate::failure::{Exit, Failure as _};
-    use crate::model::compat::Matrix;
     use crate::model::compat::coupled::SourceRecipe;
     use crate::model::lock::sample;
 
@@ -120,9 +121,9 @@ mod tests {
     fn flavour_without_nvcc_and_old_gpus_are_refused_before_a_download() {
         let mut below = sample::lock().without_user_layers();
         assert!(below.stack.nvcc.is_none());
-        let recipes = &Matrix::current().source_recipes;
+        let recipes = &crate::model::compat::embedded().source_recipes;
         let all: Vec<_> = recipes.iter().map(source).collect();
-        let error = check_recipes(&below, &all).expect_err("no nvcc");
+        let error = check_recipes(&below, &all, crate::model::compat::embedded()).expect_err("no nvcc");
         assert_eq!(error.exit(), Exit::No);
         for row in recipes {
             let reason = format!("{} {} compiles CUDA code", row.package, row.versions[0]);
@@ -133,11 +134,13 @@ mod tests {
         // An archive of another hash has no recipe, so nothing is known of it.
         let mut other = source(&recipes[0]);
         other.locked.sha256 = "0".repeat(64);
-        assert!(check_recipes(&below, &[other.clone()]).is_ok());
+        assert!(check_recipes(&below, &[other.clone()], crate::model::compat::embedded()).is_ok());
         // Nor does it hide what helps another.
         below.stack.requires.gpu = vec!["7.0".parse().expect("a code")];
         let old = recipes.iter().find(|row| row.oldest_gpu.is_some()).expect("a row");
-        let hints = check_recipes(&below, &[other, source(old)]).expect_err("too old").hints();
+        let hints = check_recipes(&below, &[other, source(old)], crate::model::compat::embedded())
+            .expect_err("too old")
+            .hints();
         assert!(hints.len() == 2 && hints[1].contains("--gpu"), "{hints:?}");
     }
 }

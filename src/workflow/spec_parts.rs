@@ -1,24 +1,25 @@
 //! A spec restricted by `--cuda` and `--python`.
 
-use crate::model::request::SpecParts;
-use crate::model::spec::{Spec, cuda_part, python_part};
+use crate::model::compat::Matrix;
+use crate::model::request::{RequestedSpec, SpecParts};
+use crate::model::spec::{cuda_part, python_part};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::request_error::RequestError;
 use crate::workflow::verify_target::spec_of;
 
 /// Returns the spec with these parts; a part that it has another value of is an error.
-pub(crate) fn restricted(text: &str, parts: &SpecParts) -> Result<String, CommandError> {
+pub(crate) fn restricted(wanted: &RequestedSpec, parts: &SpecParts) -> Result<RequestedSpec, CommandError> {
     if parts.option().is_none() {
-        return Ok(text.to_owned());
+        return Ok(wanted.clone());
     }
-    let mut spec: Spec = text.parse()?;
+    let mut spec = wanted.parsed().clone();
     let bad = |option, value: &String| RequestError::BadPart { option, value: value.clone() };
     let conflict = |option, value: &String, found: String| RequestError::PartConflict {
         option,
         value: value.clone(),
         found,
-        spec: text.to_owned(),
+        spec: wanted.written().to_owned(),
     };
     if let Some(value) = &parts.cuda {
         let cuda = cuda_part(value).ok_or_else(|| bad("--cuda", value))?;
@@ -34,21 +35,20 @@ pub(crate) fn restricted(text: &str, parts: &SpecParts) -> Result<String, Comman
             return Err(conflict("--python", value, found).into());
         }
     }
-    Ok(spec.to_string())
+    Ok(spec.into())
 }
 
 /// Returns the names of images and locks, those that are specs with these parts. Parts without a spec are an error.
 pub(crate) fn restricted_names<'a>(
     names: impl IntoIterator<Item = &'a String>,
     parts: &SpecParts,
+    matrix: &Matrix,
 ) -> Result<Vec<String>, CommandError> {
     let mut has_spec = false;
-    let mut restrict = |name: &String| {
-        if spec_of(name).is_none() {
-            return Ok(name.clone());
-        }
+    let mut restrict = |name: &String| -> Result<_, CommandError> {
+        let Some(spec) = spec_of(name, matrix) else { return Ok(name.clone()) };
         has_spec = true;
-        restricted(name, parts)
+        Ok(restricted(&spec, parts)?.written().to_owned())
     };
     let names = names.into_iter().map(&mut restrict).collect::<Result<Vec<_>, _>>()?;
     match parts.option() {
@@ -61,8 +61,9 @@ pub(crate) fn restricted_names<'a>(
 pub(crate) fn restricted_name(
     name: Option<&String>,
     parts: &SpecParts,
+    matrix: &Matrix,
 ) -> Result<Option<String>, CommandError> {
-    Ok(restricted_names(name, parts)?.pop())
+    Ok(restricted_names(name, parts, matrix)?.pop())
 }
 
 impl BuildRequest {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::host;
-use crate::model::compat::Matrix;
 use crate::model::sha256::sha256_hex;
 use crate::model::verdict::Verdict;
 use crate::model::verdict::speed::{lines, measured, peaks};
@@ -32,7 +31,7 @@ pub(crate) fn expected_speeds(session: &Session<'_>) -> Result<String, CommandEr
     let names = names(session);
     let mut text = String::new();
     if let Some(first) = names.first().filter(|first| names.iter().all(|name| name == *first))
-        && let Ok(found) = Matrix::current().gpu_named(first)
+        && let Ok(found) = session.matrix.gpu_named(first)
         && let Some(row) = found.product
     {
         text += &lines(SpeedSource::Peak, &peaks(row));

@@ -3,13 +3,13 @@
 use crate::model::compat::Matrix;
 use crate::model::image::plan::name;
 use crate::model::lock::Lock;
-use crate::model::spec::Spec;
+use crate::model::request::RequestedSpec;
 
 /// The canonical name, what was typed if it names a version, and what `--tag` asks for: without any suffix.
-pub(crate) fn tags(typed: &str, wanted: &[String], lock: &Lock) -> Vec<String> {
-    let mut tags = vec![name(lock)];
+pub(crate) fn tags(spec: &RequestedSpec, wanted: &[String], lock: &Lock, matrix: &Matrix) -> Vec<String> {
+    let (mut tags, typed) = (vec![name(lock)], spec.written());
     if lock.added.is_empty() && typed.contains(':') && !typed.ends_with(":latest") {
-        tags.push(by_own_name(typed).replace('+', "-"));
+        tags.push(by_own_name(spec, matrix).replace('+', "-"));
     }
     tags.extend(wanted.iter().cloned());
     tags.dedup();
@@ -17,12 +17,11 @@ pub(crate) fn tags(typed: &str, wanted: &[String], lock: &Lock) -> Vec<String> {
 }
 
 /// Returns a spec as it was typed, but with the product's own name: `pytorch-cuda:2.8` for `torch:2.8`.
-pub(crate) fn by_own_name(typed: &str) -> String {
-    let spec: Option<Spec> = typed.parse().ok();
-    let named =
-        spec.as_ref().and_then(|spec| Some((spec.name.len(), Matrix::current().product(&spec.name)?)));
+pub(crate) fn by_own_name(spec: &RequestedSpec, matrix: &Matrix) -> String {
+    let (typed, name) = (spec.written(), &spec.parsed().name);
+    let product = matrix.product(name);
     // A spec is ASCII, and its name is its beginning.
-    named.map_or_else(|| typed.to_owned(), |(length, product)| product.name.clone() + &typed[length..])
+    product.map_or_else(|| typed.to_owned(), |product| product.name.clone() + &typed[name.len()..])
 }
 
 #[cfg(test)]
@@ -39,9 +38,8 @@ mod tests {
             ("pytorch-cuda:2.8", "pytorch-cuda:2.8"),
             ("cuda:12.8", "cuda:12.8"),
             ("debian:12", "debian:12"),
-            ("not a spec", "not a spec"),
         ] {
-            assert_eq!(by_own_name(typed), own);
+            assert_eq!(by_own_name(&typed.parse().expect("a spec"), crate::model::compat::embedded()), own);
         }
     }
 }

@@ -16,9 +16,8 @@ fn here() -> Machine {
 }
 
 /// The machine of the image: `--platform`, else the only one that the GPUs are in, else this one.
-pub(crate) fn machine(args: &TargetOptions) -> Machine {
-    let named = args.platform.as_deref().and_then(Machine::of_platform);
-    named.or_else(|| only_machine(&args.gpu, Matrix::current())).unwrap_or_else(here)
+pub(crate) fn machine(args: &TargetOptions, matrix: &Matrix) -> Machine {
+    args.platform.or_else(|| only_machine(&args.gpu, matrix)).unwrap_or_else(here)
 }
 
 /// What else is wanted of a stack than its spec and target say.
@@ -40,7 +39,7 @@ pub(crate) fn target(
     matrix: &Matrix,
     reporter: &dyn Reporter,
 ) -> Result<Target, CommandError> {
-    let mut machine = machine(args);
+    let mut machine = machine(args, matrix);
     if args.target.is_some() {
         return Ok(Target::any(machine));
     }
@@ -156,7 +155,8 @@ mod tests {
 
     #[test]
     fn cuda_version_is_no_driver() {
-        let refused = |text: &str| driver(text, Matrix::current(), &NullReporter).expect_err(text);
+        let refused =
+            |text: &str| driver(text, crate::model::compat::embedded(), &NullReporter).expect_err(text);
         for (text, branch) in [("12.8", Some(570)), ("13.0", Some(580)), ("99.1", None)] {
             let error = refused(text);
             assert!(error.to_string().contains(&format!("`{text}` is a CUDA version")), "{error}");
@@ -166,7 +166,9 @@ mod tests {
             );
         }
         assert!(matches!(refused("new"), RequestError::Version { .. }));
-        let read = |text: &str| driver(text, Matrix::current(), &NullReporter).expect("a driver").to_string();
+        let read = |text: &str| {
+            driver(text, crate::model::compat::embedded(), &NullReporter).expect("a driver").to_string()
+        };
         assert_eq!(read("570.124.06"), "570.124.06");
         // A branch is as it is today: CUDA 13.0 runs on R580, CUDA 11 on R450.
         let least = |text: &str, least: &str| {
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn gpu_is_named_as_compilers_do_and_brings_its_processor() {
-        let matrix = Matrix::current();
+        let matrix = crate::model::compat::embedded();
         for (name, capability) in
             [("sm_90a", "9.0"), ("compute_80", "8.0"), ("89", "8.9"), ("sm_100f", "10.0")]
         {
@@ -194,10 +196,10 @@ mod tests {
             );
         }
         assert!(named_gpu("77", matrix).is_err());
-        let target = |gpus: &[&str], platform: Option<&str>| {
+        let target = |gpus: &[&str], platform: Option<Machine>| {
             let args = TargetOptions {
                 gpu: gpus.iter().map(|gpu| (*gpu).to_owned()).collect(),
-                platform: platform.map(str::to_owned),
+                platform,
                 ..TargetOptions::default()
             };
             target(&args, &TargetOverrides::default(), matrix, &NullReporter)
@@ -208,8 +210,8 @@ mod tests {
         assert_eq!(target(&["H100"], None), usual);
         for gpu in ["GB10", "DGX Spark", "GH200", "NVIDIA GB200", "Thor"] {
             assert_eq!(target(&[gpu], None), Some(Machine::Aarch64), "{gpu}");
-            assert_eq!(target(&[gpu], Some("linux/arm64")), Some(Machine::Aarch64), "{gpu}");
-            assert_eq!(target(&[gpu], Some("linux/amd64")), None, "{gpu}");
+            assert_eq!(target(&[gpu], Some(Machine::Aarch64)), Some(Machine::Aarch64), "{gpu}");
+            assert_eq!(target(&[gpu], Some(Machine::X86_64)), None, "{gpu}");
         }
         assert_eq!(target(&["GB10", "H100"], None), usual);
         assert_eq!(target(&["sm_121"], None), usual);

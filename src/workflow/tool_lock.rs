@@ -4,7 +4,6 @@ use camino::Utf8Path;
 use serde::Serialize;
 
 use crate::failure::reason;
-use crate::model::compat::Matrix;
 use crate::model::counted::counted;
 use crate::model::lock::{KeptVersions, KnownReasons, Lock, MovedVersion, OtherFile};
 use crate::model::migrate::{LockSelection, ToolLockError, ToolVersions, tool_versions};
@@ -13,10 +12,11 @@ use crate::model::resolve::excluded_releases;
 use crate::model::stack::Stack;
 use crate::packages::{cached_requirements, catalogue};
 use crate::settings::Settings;
-use crate::store::{Store, read_regular_text};
+use crate::store::read_regular_text;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::project::LARGEST_FILE;
+use crate::workflow::session::Session;
 
 /// Returns the request with the versions that the lock file of `--from` selects for the stack.
 pub(crate) fn preferring(
@@ -38,7 +38,7 @@ pub(crate) fn preferring(
         groups: &args.group,
         pyproject: pyproject.as_ref(),
     };
-    let preferred = tool_versions(file.as_str(), &text, &selection, Matrix::current())?;
+    let preferred = tool_versions(file.as_str(), &text, &selection, &settings.matrix)?;
     Ok(BuildRequest { preferred: Some(preferred), ..wanted.clone() })
 }
 
@@ -74,10 +74,10 @@ struct LeftPackage {
 
 impl ToolLockReport {
     /// Compares a new lock with the versions that it was to keep.
-    pub(crate) fn of(tool: &ToolVersions, lock: &Lock, store: &Store) -> Self {
-        let requirements = cached_requirements(store, &lock.wheels);
+    pub(crate) fn of(tool: &ToolVersions, lock: &Lock, session: &Session<'_>) -> Self {
+        let requirements = cached_requirements(&session.store, &lock.wheels);
         let developer: Vec<String> = catalogue().developer_wheels().collect();
-        let excluded = excluded_releases(&lock.stack, Matrix::current());
+        let excluded = excluded_releases(&lock.stack, &session.matrix);
         let known = KnownReasons { requirements: &requirements, developer: &developer, excluded: &excluded };
         let KeptVersions { kept, moved, unused } = lock.kept_versions(&tool.versions, known);
         let other_files = lock.other_files(&tool.versions, &tool.hashes);

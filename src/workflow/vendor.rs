@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use secrecy::SecretString;
 
 use crate::model::bounded::read_bounded;
@@ -12,6 +12,7 @@ use crate::model::image::plan::CachedFile;
 use crate::model::index_address::IndexAddress;
 use crate::model::lock::vendor_files::{VendorFile, items, place};
 use crate::model::lock::{IndexKind, Lock};
+use crate::model::request::LockOptions;
 use crate::model::stack::Stack;
 use crate::packages::{UpstreamStatus, UvSource, WheelSource, gather_debs, gather_uv};
 use crate::report::Event;
@@ -20,8 +21,10 @@ use crate::store::vendor_base::fault;
 use crate::store::vendor_dir::{LOCKS, VendorError, VendorProblem, locks_of, verified};
 use crate::store::{Store, copy_verified};
 use crate::workflow::build_request::BuildRequest;
+use crate::workflow::carried_evidence::take_vendored;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock::LockedBuild;
+use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::package_sources::{deb_mirrors, package_settings};
 use crate::workflow::project::{index_address, unknown_index};
 use crate::workflow::session::Session;
@@ -67,9 +70,9 @@ pub(crate) fn copied(from: &Utf8Path, folder: &Utf8Path, sha256: &str) -> Result
 /// What the indexes have deleted, withdrawn or changed since.
 pub(crate) async fn gone_upstream(
     locks: &[Lock],
-    settings: &Settings,
+    session: &Session<'_>,
 ) -> Result<Vec<VendorProblem>, CommandError> {
-    let session = Session::open(settings, None).await?;
+    let settings = session.settings;
     let mut findings = Vec::new();
     for lock in locks {
         let mut index = session.index.clone();
@@ -105,15 +108,34 @@ fn further(lock: &Lock, settings: &Settings) -> Result<BTreeMap<String, IndexAdd
     lock.further_indexes().filter_map(configured).map(parsed).collect()
 }
 
+/// A build that takes everything from a vendor folder: the lock there must fit, and what it names lies in the folder.
+pub(crate) fn vendored(
+    session: &Session<'_>,
+    wanted: BuildRequest,
+    (folder, stack): (&Utf8Path, &Stack),
+) -> Result<BuildRequest, CommandError> {
+    let text = format!("offline: using the files in {folder}");
+    session.reporter.report(Event::Note { text });
+    let mut wanted = BuildRequest { source: LockOptions { locked: true, ..wanted.source }, ..wanted };
+    let mut lock = read_lock(&lock_path(session.settings, stack, &wanted.source))?;
+    if lock.is_none()
+        && let Some(found) = lock_in(folder, stack, &wanted)?
+    {
+        wanted.source.lockfile = Some(folder.join(LOCKS).join(format!("{}.lock", found.hash())));
+        lock = Some(found);
+    }
+    if let Some(lock) = lock {
+        wanted.vendored = take(folder, &lock, &session.store)?;
+    }
+    take_vendored(session, folder)?;
+    Ok(wanted)
+}
+
 /// The lock of a vendor folder that is what is wanted; `None`: it has none.
-pub(crate) fn lock_in(
-    folder: &Utf8Path,
-    stack: &Stack,
-    wanted: &BuildRequest,
-) -> Result<Option<Utf8PathBuf>, CommandError> {
-    let (locks, damaged) = locks_of(folder)?;
-    if let Some(lock) = locks.iter().find(|lock| lock.differences_from(stack, &wanted.added).is_empty()) {
-        return Ok(Some(folder.join(LOCKS).join(format!("{}.lock", lock.hash()))));
+fn lock_in(folder: &Utf8Path, stack: &Stack, wanted: &BuildRequest) -> Result<Option<Lock>, CommandError> {
+    let (mut locks, damaged) = locks_of(folder)?;
+    if let Some(at) = locks.iter().position(|lock| lock.differences_from(stack, &wanted.added).is_empty()) {
+        return Ok(Some(locks.swap_remove(at)));
     }
     if locks.is_empty() && damaged.is_empty() {
         return Err(VendorError::NotVendored { folder: folder.to_string() }.into());
@@ -129,11 +151,7 @@ fn not_whole(folder: &Utf8Path, wrong: Vec<String>) -> Result<(), CommandError> 
 }
 
 /// Takes what a lock names out of a vendor folder: all but the wheels into the cache, the wheels as files of the context.
-pub(crate) fn take(
-    folder: &Utf8Path,
-    lock: &Lock,
-    store: &Store,
-) -> Result<Vec<(String, CachedFile)>, CommandError> {
+fn take(folder: &Utf8Path, lock: &Lock, store: &Store) -> Result<Vec<(String, CachedFile)>, CommandError> {
     let mut wheels = Vec::new();
     let mut wrong: Vec<_> = fault(folder, lock).iter().map(VendorProblem::text).collect();
     for item in items(lock) {
@@ -157,10 +175,4 @@ pub(crate) fn take(
         return Err(VendorError::NotVendored { folder: folder.to_string() }.into());
     }
     not_whole(folder, wrong).map(|()| wheels)
-}
-
-/// Reports that the network is not used.
-pub(crate) fn tell(session: &Session<'_>, folder: &Utf8Path) {
-    let text = format!("offline: using the files in {folder}");
-    session.reporter.report(Event::Note { text });
 }

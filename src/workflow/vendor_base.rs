@@ -10,6 +10,7 @@ use crate::archive::saved_layers::{SavedImage, SavedLayer, image_of};
 use crate::base::{Base, private_tag};
 use crate::engine::{ImageInfo, ImageLayer, LayerContent, TemporaryTag};
 use crate::model::lock::vendor_files::place;
+use crate::model::lock::{BaseProvider, LockedBase};
 use crate::model::versions::Machine;
 use crate::report::Event;
 use crate::store::vendor_base::{Record, check_tags, digest, read, record_path, records};
@@ -57,16 +58,16 @@ pub(crate) async fn save(
 }
 
 /// Has the engine hold the folder's base images of that processor, by their private tags. One that is damaged is passed
-/// over: it is told when a lock that names it is taken. Gives the name of a user's own base that the engine did not know
-/// and knows now, for whoever looks into it; [`forget`] takes the name off again.
+/// over: it is told when a lock that names it is taken. Gives the user's own base if the engine does not know its name, for whoever
+/// looks into it.
 pub(crate) async fn load(
     session: &Session<'_>,
     folder: &Utf8Path,
     machine: Machine,
     named: Option<&str>,
-) -> Result<Option<String>, CommandError> {
+) -> Result<Option<LockedBase>, CommandError> {
     let engine = &session.engine;
-    let mut lent = None;
+    let mut own = None;
     for record in records(folder).into_iter().filter(|record| record.machine == machine) {
         let tag = private_tag(&record.digest);
         let fits = |image: &ImageInfo| image.architecture == machine.debian();
@@ -81,23 +82,29 @@ pub(crate) async fn load(
             session.reporter.report(Event::Note { text });
             load_image(session, &archive, &tag, folder.join(place(&record.archive))).await?;
         }
-        if named == Some(&record.name)
+        if own.is_none()
+            && named == Some(&record.name)
             && engine.image(&record.name).await?.is_none()
             && let Some(image) = engine.image(&tag).await?.filter(fits)
         {
-            engine.tag(&image.id, &record.name).await?;
-            lent = Some(record.name);
+            own = Some(of_folder(record, &image));
         }
     }
-    Ok(lent)
+    Ok(own)
 }
 
-/// Takes a name off again that [`load`] gave: a later lock would take it for a local image that no registry has.
-pub(crate) async fn forget(session: &Session<'_>, lent: Option<String>) -> Result<(), CommandError> {
-    if let Some(name) = lent {
-        session.engine.remove_image(&name).await?;
+/// The base that a record and its image stand for: the engine has it by the tag of its digest alone, as no name of it is known here.
+fn of_folder(record: Record, image: &ImageInfo) -> LockedBase {
+    LockedBase {
+        provider: BaseProvider::Image,
+        name: record.name,
+        suite: String::new(),
+        digest: Some(record.digest),
+        content: None,
+        image: Some(image.fingerprint()),
+        cuda: false,
+        packages: Vec::new(),
     }
-    Ok(())
 }
 
 /// A layer that was taken out of an archive.

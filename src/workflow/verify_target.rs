@@ -12,7 +12,7 @@ use crate::model::image::libc::{Libc, libc_of, libc_paths};
 use crate::model::image::plan::{LOCK_LABEL, NAME_LABEL, UNVERIFIED};
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
-use crate::model::request::{LockOptions, TargetOptions};
+use crate::model::request::{LockOptions, RequestedSpec, TargetOptions};
 use crate::model::resolve::resolve;
 use crate::model::spec::{Spec, strip_unverified};
 use crate::model::stack::Stack;
@@ -42,8 +42,8 @@ pub(crate) async fn found(session: &Session<'_>, name: &str) -> Result<Named, Co
         }
         return Ok(named);
     }
-    if let Some(spec) = spec_of(strip_unverified(name).0) {
-        return Err(ImageError::SpecNotBuilt { spec: spec.to_string() }.into());
+    if let Some(spec) = spec_of(strip_unverified(name).0, &session.matrix) {
+        return Err(ImageError::SpecNotBuilt { spec: spec.parsed().to_string() }.into());
     }
     Ok(Named { reference: name.to_owned(), image: pulled(session, name).await? })
 }
@@ -82,8 +82,8 @@ pub(crate) async fn local(session: &Session<'_>, name: &str) -> Result<Option<Na
     {
         return Ok(Some(Named { reference: name.to_owned(), image }));
     }
-    if let Some(spec) = spec_of(typed)
-        && let Some(named) = image_of_spec(session, &spec).await?
+    if let Some(spec) = spec_of(typed, &session.matrix)
+        && let Some(named) = image_of_spec(session, spec.parsed()).await?
     {
         let called = candidates(session, name).into_iter().find(|tag| named.image.tags.contains(tag));
         return Ok(Some(Named { reference: called.unwrap_or(named.reference), image: named.image }));
@@ -108,12 +108,12 @@ async fn image_of_spec(session: &Session<'_>, spec: &Spec) -> Result<Option<Name
 /// The references a name may stand for, best first.
 fn candidates(session: &Session<'_>, name: &str) -> Vec<String> {
     let (typed, unverified) = strip_unverified(name);
-    let Some(spec) = spec_of(typed) else { return vec![name.to_owned()] };
-    let own = by_own_name(typed);
+    let Some(spec) = spec_of(typed, &session.matrix) else { return vec![name.to_owned()] };
+    let own = by_own_name(&spec, &session.matrix);
     let mut names = vec![typed.replace('+', "-"), own.replace('+', "-")];
-    names.extend(stack_of(session, &spec).map(|stack| stack.name));
+    names.extend(stack_of(session, spec.parsed()).map(|stack| stack.name));
     names.dedup();
-    if typed == spec.name {
+    if typed == spec.parsed().name {
         names.retain(|name| name != typed && *name != own);
     }
     let with_suffix = names.iter().map(|name| format!("{name}{UNVERIFIED}"));
@@ -121,15 +121,15 @@ fn candidates(session: &Session<'_>, name: &str) -> Vec<String> {
 }
 
 /// A spec, if it reads as one of a product that is known: `debian:12` reads as one, too.
-pub(crate) fn spec_of(text: &str) -> Option<Spec> {
-    let spec: Spec = text.parse().ok()?;
-    Matrix::current().product(&spec.name)?;
+pub(crate) fn spec_of(text: &str, matrix: &Matrix) -> Option<RequestedSpec> {
+    let spec: RequestedSpec = text.parse().ok()?;
+    matrix.product(&spec.parsed().name)?;
     Some(spec)
 }
 
 /// The stack that a build of the spec has here.
 fn stack_of(session: &Session<'_>, spec: &Spec) -> Option<Stack> {
-    let (matrix, machine) = (Matrix::current(), TargetOptions::default());
+    let (matrix, machine) = (&session.matrix, TargetOptions::default());
     let target = target(&machine, &session.settings.target, matrix, &NullReporter).ok()?;
     let options = options(&machine, &LockOptions::default(), session.settings);
     resolve(spec, &target, matrix, &options).ok()
@@ -145,11 +145,11 @@ pub(crate) struct Provenance {
 
 impl Provenance {
     /// What the checks may take for granted; for an image from elsewhere that is only what is claimed of it.
-    pub(crate) fn origin(&self, image: &ImageInfo) -> ImageOrigin<'_> {
+    pub(crate) fn origin(&self, image: &ImageInfo, matrix: &Matrix) -> ImageOrigin<'_> {
         match &self.lock {
             Some(lock) if self.ours => ImageOrigin::Ours { lock, baked: false },
             Some(lock) => ImageOrigin::Claimed { lock },
-            None => ImageOrigin::Foreign { says: labels_say(image) },
+            None => ImageOrigin::Foreign { says: labels_say(image, matrix) },
         }
     }
 }
@@ -248,11 +248,11 @@ async fn is_ours(session: &Session<'_>, lock: &Lock, image: &ImageInfo) -> Resul
 }
 
 /// Writes the versions that the labels name as an expectation file; empty without labels.
-fn labels_say(image: &ImageInfo) -> String {
+fn labels_say(image: &ImageInfo, matrix: &Matrix) -> String {
     let mut text = ExpectationText::default();
-    let spec = image.labels.get(NAME_LABEL).and_then(|name| spec_of(name));
-    let Some(spec) = spec else { return String::new() };
-    let product = Matrix::current().product(&spec.name);
+    let spec = image.labels.get(NAME_LABEL).and_then(|name| spec_of(name, matrix));
+    let Some(spec) = spec.as_ref().map(RequestedSpec::parsed) else { return String::new() };
+    let product = matrix.product(&spec.name);
     let framework = product.filter(|product| product.package.is_some()).map(|product| &product.framework);
     if let (Some(framework), Some(version), Some(cuda)) = (framework, &spec.version, spec.cuda) {
         let version = promised_version(framework, version, cuda);

@@ -7,7 +7,7 @@ umask 077 # On a node of several users nobody else reads an image or starts a pr
 exec 3<&0
 LC_ALL=C
 export LC_ALL
-work= tool= container= child= watch= code= root= stage=start
+work= tool= container= child= watch= code= root= marks= stage=start
 began=$(date +%s)
 
 fail() { echo "error: $*" >&2; exit 1; }
@@ -91,6 +91,11 @@ pull() {
             echo "pyxis here has no --container-unshare: an image of a registry would have the node's network" >&2
             return 1
         fi
+        if [ "${tool##*/}" = enroot ] && ! "${alone[@]}" true; then
+            code=1
+            echo "enroot would give an image of a registry the node's network: a user may not have one of his own here (unshare, ip, setpriv)" >&2
+            return 1
+        fi
         root=$work/image.sqsh
         bounded "$pull_seconds" "$importer" import --output "$root" "$uri" && unpack "$since"
         ;;
@@ -98,11 +103,25 @@ pull() {
     esac >/dev/null 2>"$work/errors"
 }
 
+# What every write to a file and every exchange of it changes: no user sets the time of a change. Whoever may rename a directory above it could
+# still put it back unseen.
+marks_of() { readlink -f -- "$1" && stat -Lc '%d %i %s %y %z' -- "$1"; } 2>/dev/null
+
+# Whether the runtime, which takes a path, had the file that was read.
+unchanged() {
+    # Without marks nothing is known of it.
+    [ -n "$marks" ] && [ "$(marks_of "$image")" = "$marks" ] && return 0
+    code=1
+    echo "$image was changed while it was checked" >"$work/errors"
+    return 1
+}
+
 # Brings the file that nodes have: it is the one that is meant, and enroot has unpacked it.
 bring() {
     local found since
     since=$(date +%s)
     root=$image
+    marks=$(marks_of "$image")
     bounded "$pull_seconds" sha256sum -- "$image" >"$work/sum" 2>"$work/errors" || return
     read -r found _ <"$work/sum"
     found=${found#\\} # a mark of names with a backslash or a line break
@@ -111,7 +130,7 @@ bring() {
         echo "$image is another file here, with the SHA-256 $found" >"$work/errors"
         return 1
     fi
-    unpack "$since"
+    unpack "$since" && unchanged
 }
 
 # Lets enroot unpack the file, in what is left of the time.
@@ -126,7 +145,7 @@ unpack() { # SINCE
 container_name() { printf 'envforge-verify-%s-%s' "$nonce" "$(word "${SLURM_PROCID:-0}")"; }
 
 # The agent in the image: nothing of the node but its GPUs. Docker, Podman and Apptainer give it no network, no capabilities and a read-only
-# root; enroot and pyxis have no such walls.
+# root; enroot and pyxis have no such walls, and give an image of a registry a network of its own.
 check() {
     local options=() settings=(NCCL_SOCKET_IFNAME=lo XDG_CACHE_HOME=/tmp/.cache CUDA_CACHE_PATH=/tmp/.nv
         TRITON_CACHE_DIR=/tmp/.triton TORCHINDUCTOR_CACHE_DIR=/tmp/.inductor)
@@ -159,16 +178,22 @@ nvidia_variables() {
     export NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES
 }
 
+# Begins a command that has a network of its own with a loopback, which NCCL wants: the same user, and no rights over that network.
+alone=(unshare --user --map-current-user --keep-caps --net -- bash -c
+    'PATH=$PATH:/usr/sbin:/sbin ip link set lo up && exec setpriv --ambient-caps=-all --inh-caps=-all -- "$@"' bash)
+
 in_enroot() {
-    local line
+    local line within=()
     nvidia_variables
+    # A file is what somebody of the site has put there; anybody's image is not.
+    [ "$kind" != image ] || within=("${alone[@]}")
     export ENROOT_MOUNT_HOME=no ENROOT_REMAP_ROOT=no ENROOT_ROOTFS_WRITABLE=no
     for line in "${settings[@]}" HOME=/tmp LD_PRELOAD= LD_AUDIT= GLIBC_TUNABLES= NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES; do
         options+=(--env "$line")
     done
     # In place of the image's own start, which may do anything.
     echo 'exec "$@"' >"$work/rc"
-    bounded "$check_seconds" "$tool" start "${options[@]}" --rc "$work/rc" --mount "$work/scratch:/tmp:none:x-create=dir,rbind" \
+    bounded "$check_seconds" ${within[@]+"${within[@]}"} "$tool" start "${options[@]}" --rc "$work/rc" --mount "$work/scratch:/tmp:none:x-create=dir,rbind" \
         --mount "$work/carried:/envforge:none:x-create=dir,rbind,ro" -- "$container" /envforge/agent "${words[@]}"
 }
 
@@ -233,6 +258,20 @@ runtimes() {
     done
 }
 
+# Whether the node has what it is to start: the stage that would come next is said, and nothing is fetched.
+probe() {
+    local next=pull
+    [ "$kind" = image ] || next=check
+    ENVFORGE_WITH=$(runtimes | tr '\n' ' ')
+    if [ -n "$ENVFORGE_WITH" ] && tool=$(tool 2>/dev/null); then
+        case ${tool##*/} in
+        docker | podman) ! timeout -k 2 20 "$tool" image inspect "$image" >/dev/null 2>&1 || next=check ;;
+        esac
+    fi
+    stage "$next"
+    exit 0
+}
+
 main() {
     local carried
     trap clean EXIT
@@ -277,7 +316,13 @@ main() {
         if fetch; then
             stage check
             check
-            [ ! -s "$work/lines" ] || stage=end
+            # enroot checks what it has unpacked.
+            if [ "$kind:${tool##*/}" = squashfs:enroot ] || [ "$kind" = image ] || unchanged; then
+                [ ! -s "$work/lines" ] || stage=end
+            else
+                stage=file
+                : >"$work/lines"
+            fi
         fi
     else
         code=127 tool=

@@ -49,7 +49,13 @@ echo '{}' >"$work/daemon.json"
 setsid dockerd --config-file "$work/daemon.json" --host "unix://$work/docker.sock" --data-root "$root" --exec-root "$work/exec" \
     --pidfile "$work/pid" --bridge "$bridge" --mtu 1400 --iptables=false --ip-masq=false --storage-driver "${STORAGE_DRIVER:-overlay2}" \
     >"$work/log" 2>&1 9>&- &
+daemon=$!
 export DOCKER_HOST=unix://$work/docker.sock
-for _ in $(seq 60); do timeout 10 docker info >/dev/null 2>&1 && break || sleep 0.5; done
-timeout 10 docker info >/dev/null 2>&1 || { tail -5 "$work/log"; exit 1; }
+# A busy machine starts it slowly; one that cannot start ends by itself.
+for _ in $(seq 600); do
+    timeout 60 docker info >/dev/null 2>&1 && break
+    kill -0 "$daemon" 2>/dev/null || break
+    sleep 0.5
+done
+timeout 60 docker info >/dev/null 2>&1 || { tail -5 "$work/log"; exit 1; }
 "$@" 9>&-

@@ -4,9 +4,11 @@
     cargo build --release && tests/bench/overlay2.sh python3 tests/bench/packages.py pytorch-cuda:2.8-cu128 [NAME …]
 
 Each comes to one of three ends: built and imported; refused by name at `plan`, `lock` or `build`, with what envforge says; or not
-reachable from this machine. Where the refusal names distribution packages to add, they are added once, and the table says so. The
+reachable from this machine. Where the refusal names packages of the distribution or wheels of CUDA to add, they are added once, and
+the table says so. The
 image without any of them is built first and stays until the end: its layers are those of all others, so that one image more is on
-the disk at a time. Needs Docker, an index of everything and about 40 GB; nothing runs on a GPU. Prints a Markdown table.
+the disk at a time. Needs Docker, an index of everything and about 40 GB; nothing runs on a GPU. Prints a Markdown table; the exit code
+is 1 if a package is not built that docs/src/packages.md has as built beside this spec.
 """
 import json
 import os
@@ -29,9 +31,13 @@ PACKAGES = {
     "ray": "ray", "tensorboard": "tensorboard", "triton": "triton", "torchmetrics": "torchmetrics",
     "albumentations": "albumentations", "pandas": "pandas", "scikit-learn": "sklearn", "spacy": "spacy",
 }
+PAGE = ROOT / "docs" / "src" / "packages.md"
+BUILT = "built, imported"
 # Published as source alone: building it is allowed by name.
 SOURCES = {"deepspeed"}
 APT = re.compile(r"`apt = \[([^\]]*)\]`")
+WHEELS = re.compile(r"to add these libraries of CUDA: `envforge add ([^`]*)`")
+FAILED_IMAGE = re.compile(r"docker rmi (sha256:[0-9a-f]+)")
 
 
 def call(words, folder):
@@ -58,8 +64,9 @@ def missing(out, err):
     return ", ".join(f'"{name}"' for name in sorted({name for misfit in misfits for name in misfit["apt"]}))
 
 
-def project(folder, spec, name, apt):
-    text = f'schema = 1\nname = "bench-packages"\nspec = "{spec}"\n[packages]\npython = ["{name}"]\n'
+def project(folder, spec, name, apt, wheels):
+    python = ", ".join(f'"{package}"' for package in [name, *wheels])
+    text = f'schema = 1\nname = "bench-packages"\nspec = "{spec}"\n[packages]\npython = [{python}]\n'
     text += f"apt = [{apt}]\n" if apt else ""
     text += f'allow-source = ["{name}"]\n' if name in SOURCES else ""
     pathlib.Path(folder, "envforge.toml").write_text(text)
@@ -67,15 +74,17 @@ def project(folder, spec, name, apt):
 
 def one(spec, name):
     """The end that a package comes to, as a row of the table."""
-    apt, start = "", time.monotonic()
+    apt, wheels, start = "", [], time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(2):
-            project(folder, spec, name, apt)
+            project(folder, spec, name, apt, wheels)
             code, out, err, _ = call(["build", "--json"], folder)
-            wanted = missing(out, err)
-            if code == 0 or apt or not wanted:
+            for image in FAILED_IMAGE.findall(err):
+                subprocess.run(["docker", "rmi", "-f", image], capture_output=True)
+            of_cuda = WHEELS.search(err)
+            if code == 0 or apt or wheels or not (missing(out, err) or of_cuda):
                 break
-            apt = wanted
+            apt, wheels = missing(out, err), of_cuda.group(1).split() if of_cuda else []
         seconds = round(time.monotonic() - start)
         if code != 0:
             end = "not reachable" if code == 3 else "refused"
@@ -86,12 +95,19 @@ def one(spec, name):
         command = f"import {PACKAGES.get(name, name.replace('-', '_'))}"
         code, _, err, _ = call(["run", "python", "-c", command], folder)
         subprocess.run(["docker", "rmi", "-f", *report["tags"]], capture_output=True)
-        notes = f"with `apt = [{apt}]`" if apt else ""
+        notes = " ".join(filter(None, [f"with `apt = [{apt}]`" if apt else "", f"with {', '.join(wheels)}" if wheels else ""]))
         if code != 0:
             lines = [line for line in err.splitlines() if line.strip()]
             notes = f"{notes} {lines[-1] if lines else ''}".strip().replace("|", "\\|")[:400]
         version = version.group(1) if version else ""
-        return name, version, "built, imported" if code == 0 else "built, not imported", notes, seconds
+        return name, version, BUILT if code == 0 else "built, not imported", notes, seconds
+
+
+def built_before(spec):
+    """The packages that the page's table of a spec has as built; none if it has no such table."""
+    _, found, section = PAGE.read_text().partition(f"`{spec}`)\n")
+    rows = [line.split("|") for line in section.split("\n## ")[0].splitlines() if line.startswith("| ")]
+    return {row[1].strip() for row in rows if found and row[3].strip() == BUILT}
 
 
 def main():
@@ -102,13 +118,16 @@ def main():
             sys.exit(err)
         tags = json.loads(out)["tags"]
     print(f"| package beside `{spec}` | version | end | notes | s |\n|---|---|---|---|---|", flush=True)
-    ends = []
+    ends = {}
     for name in names:
         row = one(spec, name)
-        ends.append(row[2])
+        ends[name] = row[2]
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
     subprocess.run(["docker", "rmi", "-f", *tags], capture_output=True)
-    print(f"\n{ends.count('built, imported')} of {len(ends)} built and imported.")
+    print(f"\n{list(ends.values()).count(BUILT)} of {len(ends)} built and imported.")
+    gone = [name for name in sorted(built_before(spec)) if ends.get(name, BUILT) != BUILT]
+    if gone:
+        sys.exit(f"built beside {spec} when {PAGE.name} was written, and not now: {', '.join(gone)}")
 
 
 if __name__ == "__main__":

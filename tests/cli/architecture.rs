@@ -89,19 +89,34 @@ fn every_source_file_is_read() {
     assert_eq!(modules.missing, []);
 }
 
+/// The crates below the program, with all that each may depend on.
+const CRATES: [(&str, &[&str]); 3] = [
+    ("kernels/protocol", &[]),
+    ("kernels/agent", &["envforge-protocol"]),
+    (
+        "compat/solver",
+        &[
+            "envforge-protocol",
+            "pep440_rs",
+            "pep508_rs",
+            "postcard",
+            "schemars",
+            "semver",
+            "serde",
+            "sha2",
+            "strsim",
+            "thiserror",
+            "toml",
+        ],
+    ),
+];
+
 #[test]
-fn crates_below_depend_on_the_protocol_alone() {
+fn crates_below_depend_on_nothing_of_the_outside() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let manifest = |folder: &str| -> toml::Table {
-        let path = root.join(folder).join("Cargo.toml");
-        std::fs::read_to_string(path).expect("a manifest").parse().expect("TOML")
-    };
-    // Before the workspace the agent is a folder of sources and has no dependency to check.
-    let is_split = manifest("").contains_key("workspace");
-    let crates: &[(&str, &[&str])] =
-        if is_split { &[("kernels/protocol", &[]), ("kernels/agent", &["envforge-protocol"])] } else { &[] };
-    for (folder, allowed) in crates {
-        let manifest = manifest(folder);
+    for (folder, allowed) in CRATES {
+        let text = std::fs::read_to_string(root.join(folder).join("Cargo.toml")).expect("a manifest");
+        let manifest: toml::Table = text.parse().expect("TOML");
         for section in ["dependencies", "build-dependencies"] {
             let dependencies = manifest.get(section).and_then(toml::Value::as_table);
             for dependency in dependencies.into_iter().flat_map(toml::Table::keys) {
@@ -109,4 +124,41 @@ fn crates_below_depend_on_the_protocol_alone() {
             }
         }
     }
+}
+
+/// `required-version` compares with the crate's version: it stands for the program's.
+#[test]
+fn solver_has_the_version_of_the_program() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("compat/solver/Cargo.toml");
+    let manifest: toml::Table = std::fs::read_to_string(path).expect("a manifest").parse().expect("TOML");
+    assert_eq!(manifest["package"]["version"].as_str(), Some(env!("CARGO_PKG_VERSION")));
+}
+
+/// Equal files, request and target give an equal answer: no clock, network, environment, process or global, and one file that reads.
+#[test]
+fn solver_asks_nothing_outside() {
+    const OUTSIDE: [&str; 8] = [
+        "std::env",
+        "std::net",
+        "std::process",
+        "std::time",
+        "std::thread",
+        "std::fs",
+        "OnceLock",
+        "thread_local",
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = sources(root, &["compat/solver/src"]);
+    assert!(files.len() > 60, "{}", files.len());
+    let mut found = Vec::new();
+    for (file, text) in files {
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let is_test = file.contains("/tests/") || file.ends_with("tests.rs");
+        for word in OUTSIDE.iter().filter(|word| !is_test && product.contains(**word)) {
+            if !(file.ends_with("/matrix/files.rs") && *word == "std::fs") {
+                found.push(format!("{file}: {word}"));
+            }
+        }
+    }
+    assert_eq!(found, [""; 0]);
 }

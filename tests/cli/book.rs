@@ -73,6 +73,26 @@ const UPSTREAM: [&str; 2] = ["RELEASE.md", "NOTES.md"];
 
 /// A source or row names no document that a reader of this repository cannot open.
 #[test]
+fn paths_of_contributing_are_in_the_repository() {
+    let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).expect("the page");
+    let folders = ["src/", "tests/", "kernels/", "compat/", "docs/", "templates/", ".ci/"];
+    let quoted = text.split('`').skip(1).step_by(2);
+    let is_path = |word: &&str| {
+        folders.iter().any(|folder| word.starts_with(folder)) && !word.contains([' ', '<', '*'])
+    };
+    let paths: Vec<&str> = quoted.filter(is_path).collect();
+    let missing: Vec<&&str> = paths.iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(paths.len() > 50 && missing.is_empty(), "{missing:?} of {} paths", paths.len());
+}
+
+#[test]
+fn readme_names_the_rust_that_is_needed() {
+    let text = std::fs::read_to_string(root().join("README.md")).expect("the page");
+    let needed = concat!("Rust ", env!("CARGO_PKG_RUST_VERSION"), " or newer");
+    assert!(text.contains(needed), "`{needed}` is missing");
+}
+
+#[test]
 fn documents_that_sources_and_rows_name_are_in_the_repository() {
     let mut missing = Vec::new();
     for folder in ["src", "kernels", "compat", "tests/docker", "tests/support", "templates"] {

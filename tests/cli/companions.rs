@@ -36,6 +36,13 @@ fn lock_rejects_a_known_mismatch_before_any_request() {
         ("pytorch-cuda:2.13-cu130", "nvidia-cublas>=13.2", "the torch of the stack accepts nvidia-cublas"),
         ("pytorch-cuda:2.8-cu128", "triton==3.6.0", "accepts triton 3.4.0 only"),
         ("pytorch-cuda:2.10-cu128", "sgl-kernel", "no release of sgl-kernel fits this stack"),
+        (
+            "vllm-cuda:0.33.0",
+            "flashinfer-python==0.6.12",
+            "vllm 0.33.0 requires flashinfer-python==0.7.2.post1",
+        ),
+        ("sglang-cuda:0.5.23", "sglang-kernel==0.4.9", "sglang 0.5.23 requires sglang-kernel==0.4.10"),
+        ("sglang-cuda:0.5.23", "flashinfer-python==0.6.0", "sglang 0.5.23 requires flashinfer-python==0.7.2"),
     ] {
         for verb in ["lock", "plan"] {
             let run = program.run(&[verb, spec, "--with", with, "--target", "any"]);

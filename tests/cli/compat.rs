@@ -38,7 +38,9 @@ fn lint_with(file: &str, text: &str, other: &str) -> Run {
     let folder = tempfile::tempdir().expect("a folder");
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/compat")).expect("the files") {
         let path = entry.expect("a file").path();
-        std::fs::copy(&path, folder.path().join(path.file_name().expect("a name"))).expect("ours");
+        if path.is_file() {
+            std::fs::copy(&path, folder.path().join(path.file_name().expect("a name"))).expect("ours");
+        }
     }
     let path = folder.path().join(file);
     let before = std::fs::read_to_string(&path).expect("a file");

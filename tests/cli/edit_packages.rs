@@ -104,7 +104,7 @@ fn interrupted_lock_puts_the_file_back() {
     std::thread::spawn(move || drop(sender.send(listener.accept())));
     let program = program.with("DOCKER_HOST", format!("unix://{}", socket.display()));
     let child = program.command(&["add", "einops>=0.8"]).spawn().expect("the program starts");
-    let connection = accepted.recv_timeout(Duration::from_mins(1)).expect("it asks the engine");
+    let connection = accepted.recv_timeout(Duration::from_mins(5)).expect("it asks the engine");
     assert_eq!(text(&program), FILE.replace("# prints\n", "# prints\n    \"einops>=0.8\",\n"));
     kill_process(Pid::from_child(&child), Signal::INT).expect("it has not ended by itself");
     let run = Run::of(&child.wait_with_output().expect("its output"));

@@ -1,5 +1,5 @@
-//! What is refused, document by document: by `evidence admit`, and by cosign 2 and 3, which are asked by hand. cosign says whether a key said
-//! something of that type; where it says yes to what proves nothing, the table shows it.
+//! What is refused, document by document: by `evidence admit`, by cosign 2, which .ci/debian13 asks, and by cosign 3, which is asked by hand. cosign
+//! says whether a key said something of that type; where it says yes to what proves nothing, the table shows it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -40,6 +40,34 @@ fn encoded(kind: &str, payload: &[u8]) -> Vec<u8> {
 
 fn signature(pem: &str, bytes: &[u8]) -> String {
     STANDARD.encode(pair(pem, false).sign(&SystemRandom::new(), bytes).expect("random numbers").as_ref())
+}
+
+/// The order of the curve P-256, less a number.
+fn from_order(number: &[u8]) -> Vec<u8> {
+    const ORDER: [u8; 32] = [
+        0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc,
+        0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
+    ];
+    let (mut left, mut borrowed) = (vec![0; 32], false);
+    for at in (0..32).rev() {
+        let (difference, one) = ORDER[at].overflowing_sub(number[at]);
+        let (difference, other) = difference.overflowing_sub(u8::from(borrowed));
+        (left[at], borrowed) = (difference, one || other);
+    }
+    left
+}
+
+/// Two numbers as a sequence in DER.
+fn sequence(r: &[u8], s: &[u8]) -> Vec<u8> {
+    let integer = |number: &[u8]| {
+        let first = number.iter().position(|byte| *byte != 0).unwrap_or(number.len() - 1);
+        // A number that begins with a set bit would be negative.
+        let sign: &[u8] = if number[first] >= 0x80 { &[0] } else { &[] };
+        let body = [sign, &number[first..]].concat();
+        [&[2, u8::try_from(body.len()).expect("at most 33")][..], &body].concat()
+    };
+    let body = [integer(r), integer(s)].concat();
+    [&[0x30, u8::try_from(body.len()).expect("at most 70")][..], &body].concat()
 }
 
 /// An envelope of a payload by a key.
@@ -168,6 +196,13 @@ fn cases(good: &Value) -> Vec<Case> {
             pair(LAB, true).sign(&SystemRandom::new(), &encoded(KIND, &payload)).expect("random numbers");
         one["signatures"][0]["sig"] = STANDARD.encode(signed.as_ref()).into();
     });
+    let other_s = with(valid.clone(), |one| {
+        let payload = STANDARD.decode(text(&one["payload"])).expect("base64");
+        let signed =
+            pair(LAB, true).sign(&SystemRandom::new(), &encoded(KIND, &payload)).expect("random numbers");
+        let (r, s) = signed.as_ref().split_at(32);
+        one["signatures"][0]["sig"] = STANDARD.encode(sequence(r, &from_order(s))).into();
+    });
     let two = with(valid.clone(), |one| {
         let other = foreign["signatures"][0].clone();
         one["signatures"].as_array_mut().expect("signatures").insert(0, other);
@@ -236,6 +271,8 @@ fn cases(good: &Value) -> Vec<Case> {
             [No, No, Yes],
         ),
         case("a raw signature", raw, [No, Yes, Yes]),
+        // Of a signature (r, s) the one with the other s is as good, and one of the two is high.
+        case("the other s", other_s, [Yes, Yes, Yes]),
         case(
             "a subject without a name",
             by_lab(&changed(&|one| {
@@ -347,23 +384,31 @@ fn admit_refuses_what_proves_nothing() {
 }
 
 /// The same documents read by cosign: the table of what it answers.
-#[test]
-#[ignore = "by hand: needs cosign 2.5 as COSIGN_2 and 3.1 as COSIGN_3"]
-fn cosign_answers_as_the_table_says() {
+fn assert_cosign_answers(variable: &str, column: usize) {
     let (place, good) = attested(Habits::default());
     let node = Place::node();
     let mut wrong = Vec::new();
     for case in cases(&good) {
         put(&place, &case.tagged, &case.bundled);
-        for (variable, wanted) in [("COSIGN_2", case.answers[1]), ("COSIGN_3", case.answers[2])] {
-            let ignore = "--insecure-ignore-tlog=true";
-            let args = ["verify-attestation", "--key", "lab.pub", ignore, "--type", RESULT, &place.image];
-            let run = cosign(variable, &node, &args);
-            let found = if run.code == 0 { Yes } else { No };
-            if found != wanted {
-                wrong.push(format!("{}: {variable} says {found:?}: {}", case.name, run.stderr));
-            }
+        let ignore = "--insecure-ignore-tlog=true";
+        let args = ["verify-attestation", "--key", "lab.pub", ignore, "--type", RESULT, &place.image];
+        let run = cosign(variable, &node, &args);
+        let found = if run.code == 0 { Yes } else { No };
+        if found != case.answers[column] {
+            wrong.push(format!("{}: {variable} says {found:?}: {}", case.name, run.stderr));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "inner: .ci/debian13 runs it, with cosign 2.5 as COSIGN_2"]
+fn cosign_2_answers_as_the_table_says() {
+    assert_cosign_answers("COSIGN_2", 1);
+}
+
+#[test]
+#[ignore = "by hand: needs cosign 3.1 as COSIGN_3"]
+fn cosign_3_answers_as_the_table_says() {
+    assert_cosign_answers("COSIGN_3", 2);
 }

@@ -122,10 +122,18 @@ fn export_names_the_image_of_the_last_push() {
         assert_eq!(run.code, 0, "{format}: {}", run.stderr);
         let said = format!("image of the last push: {tag}-unverified@{digest}");
         assert!(run.stderr.contains(&said), "{format}: {}", run.stderr);
+        assert!(run.stderr.contains("was pushed before its checks passed on a GPU"), "{}", run.stderr);
         let text = std::fs::read_to_string(program.path(&folder).join(file)).expect(file);
         assert!(text.contains(&place.image), "{format}: {text}");
         assert!(!program.path(&folder).join("image").exists(), "{format}");
     }
+    std::fs::write(program.path("site.toml"), "[policy]\nrequire-evidence = { level = 'full' }\n")
+        .expect("ours");
+    let refused = program.run(&["--config", "site.toml", "export", "compose", "policy"]);
+    let says =
+        ["is not proven as this machine's policy requires (level full)", "it was pushed as unverified"];
+    assert_message(&refused, 1, &says);
+    assert!(!program.path("policy").exists());
     assert_eq!(export(&["bare", "--image"]).code, 0);
     assert!(export(&["both", "--build", "--image", &reference()]).stderr.contains("cannot be used with"));
     let other = export(&["named", "--image", &reference()]);
@@ -176,7 +184,7 @@ fn export_does_not_wait_for_a_build_of_the_same_lock() {
         let args = [&[seconds, env!("CARGO_BIN_EXE_envforge")][..], args].concat();
         Run::of(&program.command_of(Path::new("timeout"), &args).output().expect("it starts"))
     };
-    let run = call("60", &["export", "compose", "out"]);
+    let run = call("600", &["export", "compose", "out"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(program.path("out/image/Dockerfile").is_file());
     assert_eq!(call("2", &["vendor", "other"]).code, 124, "it waits");
@@ -347,6 +355,14 @@ fn pods_of_the_base_start_only_with_the_evidence_that_the_configuration_asks_for
     assert!(listed.contains("\n  - admit.yaml\n"), "{listed}");
     let readme = std::fs::read_to_string(node.path("base/README.md")).expect("there");
     assert!(readme.contains(&image), "{readme}");
+    // Nobody has pushed an envforge there yet; one that is there is named by its digest.
+    assert!(run.stderr.contains("named by its tag, since its digest is not known"), "{}", run.stderr);
+    let pushed = place.registry.put_image(env!("CARGO_PKG_VERSION"), &place.id);
+    let run = export(&(POLICY.to_owned() + &trust("lab.pub", "")));
+    assert!(run.code == 0 && !run.stderr.contains("named by its tag"), "{run:?}");
+    let job = std::fs::read_to_string(node.path("base/job.yaml")).expect("there");
+    let pinned = format!("image: \"{}/team/envforge@{pushed}\"", place.registry.host);
+    assert!(job.contains(&pinned) && !job.contains(&image), "{job}");
     let (call, run) = admitted(&node);
     let asked = [place.image.as_str(), "--config=/admit/config.toml", "--level=full", "--max-age=30d"];
     assert_eq!(call, [&["envforge", "evidence", "admit"][..], &asked].concat());
@@ -368,6 +384,61 @@ fn pods_of_the_base_start_only_with_the_evidence_that_the_configuration_asks_for
     std::fs::remove_dir_all(node.path("base")).expect("ours");
     assert_eq!(export(&trust("lab.pub", ", for = ['provenance']")).code, 0);
     assert!(!node.path("base/admit.yaml").exists());
+}
+
+/// An image whose agent, at that path, says what it has and may do.
+fn image_with_agent(folder: &Path, agent: &str) {
+    let agent = folder.join(agent.trim_start_matches('/'));
+    for name in ["bin", "tmp", "etc", "proc", "dev", "sys"].map(|name| folder.join(name)) {
+        std::fs::create_dir_all(name).expect("ours");
+    }
+    std::fs::create_dir_all(agent.parent().expect("a folder")).expect("ours");
+    std::fs::copy("/usr/bin/busybox", folder.join("bin/busybox")).expect("busybox-static");
+    for name in ["sh", "id", "grep", "touch", "cat"] {
+        std::os::unix::fs::symlink("busybox", folder.join("bin").join(name)).expect("ours");
+    }
+    let script = "#!/bin/sh\necho \"called: $*\"\nid -u\ngrep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status\n\
+                  touch /there 2>/dev/null || echo 'read-only'\ngrep '^framework=' /envforge/expect.txt\necho \"$HOME\"\n";
+    std::fs::write(&agent, script).expect("ours");
+    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+}
+
+/// The container part of a Job, as Podman starts it: command, user, rights, volumes, log. It knows no nodes and no GPUs.
+#[test]
+#[ignore = "inner: .ci/debian13 runs it, with Podman 5.4"]
+fn podman_runs_the_container_of_the_checks() {
+    let program = project();
+    assert_eq!(program.run(&["export", "kubernetes", "base", "--image", &reference()]).code, 0);
+    let read = |name: &str| std::fs::read_to_string(program.path("base").join(name)).expect("written");
+    let container = documents(&read("verify.yaml"))[0]["spec"]["template"]["spec"]["containers"][0].clone();
+    let command = words(&container["command"]);
+    image_with_agent(&program.path("image"), &command[0]);
+    let podman = |args: &[&str]| {
+        let mut podman = Command::new("podman");
+        podman.args(["--runtime=runc", "--cgroup-manager=cgroupfs"]).args(args).current_dir(program.path(""));
+        Run::of(&podman.env("PODMAN_IGNORE_CGROUPSV1_WARNING", "1").output().expect("podman"))
+    };
+    let mut tar = Command::new("tar");
+    tar.args(["-C", "image", "-cf", "image.tar", "."]).current_dir(program.path(""));
+    assert!(tar.status().expect("tar").success());
+    let name = "localhost/envforge-verify:1";
+    assert_eq!(podman(&["import", "image.tar", name]).code, 0);
+    let job = read("verify.yaml").replace("generateName: p-verify-", "name: p-verify");
+    let job = job.replace("NODE", "node1").replace("GPUS", "1").replace(&reference(), name);
+    std::fs::write(program.path("play.yaml"), format!("{}\n---\n{job}", read("expect.yaml"))).expect("ours");
+    let played = podman(&["kube", "play", "--network", "none", "play.yaml"]);
+    let ended = podman(&["wait", "p-verify-pod-agent"]);
+    let log = podman(&["logs", "p-verify-pod-agent"]);
+    for args in [&["kube", "down", "--force", "play.yaml"][..], &["rmi", name]] {
+        podman(args);
+    }
+    assert_eq!(played.code, 0, "{}{}", played.stdout, played.stderr);
+    assert_eq!(ended.stdout.trim(), "0", "{}{}", log.stdout, log.stderr);
+    let called = format!("called: {}", command[1..].join(" "));
+    let rights = ["CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"];
+    let expected =
+        [&[called.as_str(), "1000"][..], &rights, &["read-only", "framework=torch", "/tmp"]].concat();
+    assert_eq!(log.stdout.lines().collect::<Vec<_>>(), expected, "{}", log.stderr);
 }
 
 /// The lock alone says it; no engine and no registry is asked.

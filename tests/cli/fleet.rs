@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::evidence::{Place, assert_answer, with_driver};
@@ -53,8 +54,8 @@ pub(crate) fn ask(program: &Program, on: &str, more: &[&str]) -> Run {
 }
 
 pub(crate) fn ask_about(program: &Program, subject: &str, on: &str, more: &[&str]) -> Run {
-    let deadline: &[&str] = if more.contains(&"--deadline") { &[] } else { &["--deadline", "20"] };
-    program.run(&[&["verify", subject, "--on", on, "--pull-deadline", "20"], deadline, more].concat())
+    let deadline: &[&str] = if more.contains(&"--deadline") { &[] } else { &["--deadline", "300"] };
+    program.run(&[&["verify", subject, "--on", on, "--pull-deadline", "120"], deadline, more].concat())
 }
 
 #[test]
@@ -72,9 +73,9 @@ fn nodes_of_slurm_become_rows_with_their_faults() {
     ] {
         nodes.fault(node, fault);
     }
-    let args = ["--json", "--level", "perf", "--deadline", "3", "--", "--account=ml", "--qos=low"];
+    let args = ["--json", "--level", "perf", "--deadline", "8", "--", "--account=ml", "--qos=low"];
     let run =
-        program.run(&[&["verify", IMAGE, "--on", "slurm", "--pull-deadline", "20"], &args[..]].concat());
+        program.run(&[&["verify", IMAGE, "--on", "slurm", "--pull-deadline", "120"], &args[..]].concat());
     let report = json(&run);
     assert_eq!((run.code, &report["verdict"]), (1, &"failed".into()), "{}", run.stderr);
     assert_rows(
@@ -272,7 +273,42 @@ fn parallel_gives_each_node_a_job_of_its_own() {
         .filter(|call| call.contains(" srun ") || call.contains("docker rm "))
         .map(|call| call.split(' ').nth(1).unwrap_or_default())
         .collect();
-    assert_eq!(order, ["srun", "docker", "srun", "docker", "srun", "docker"], "{calls}");
+    // Which of them have the image is asked first, one at a time too.
+    let checks = ["srun", "docker"].repeat(3);
+    assert_eq!(order, [vec!["srun"; 3], checks].concat(), "{calls}");
+}
+
+/// One that fetches the image holds up none that has it. Nothing is asked where no node waits.
+#[test]
+fn nodes_that_have_the_image_come_first() {
+    let (program, nodes) = scene();
+    nodes.idle(3, "");
+    nodes.write("empty", "");
+    nodes.write("pulled-node3", "");
+    let order = |nodes: &FakeNodes| -> Vec<String> {
+        let calls = nodes.calls("docker");
+        let runs = calls.iter().filter(|call| call.contains(" docker run "));
+        runs.map(|call| call.split(' ').next().unwrap_or_default().to_owned()).collect()
+    };
+    let run = ask(&program, "slurm", &["--parallel", "1"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(order(&nodes), ["node3", "node1", "node2"]);
+    let pulls = nodes.calls("docker").iter().filter(|call| call.contains(" docker pull ")).count();
+    assert_eq!(pulls, 2, "nothing is fetched to answer that: {}", nodes.read("calls"));
+
+    nodes.write("calls", "");
+    assert_eq!(ask(&program, "slurm", &["--parallel", "3"]).code, 0);
+    assert_eq!(nodes.calls("srun").len(), 3, "{}", nodes.read("calls"));
+
+    nodes.write("calls", "");
+    nodes.write("pulled-h3", "");
+    for host in ["h1", "h2", "h3"] {
+        nodes.fault(host, "ok");
+    }
+    let run = ask(&program, "ssh:h[1-3]", &["--parallel", "1"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(order(&nodes), ["h3", "h1", "h2"]);
+    assert_eq!(nodes.calls("ssh").len(), 6, "{}", nodes.read("calls"));
 }
 
 /// Ctrl-C ends the input of `srun`, which ends its nodes in order, and cancels the job; no launcher, container or folder stays.
@@ -295,18 +331,18 @@ fn interrupted(is_deaf: bool) {
     }
     nodes.fault("node1", "hang");
     nodes.fault("node2", "hang");
-    let args = ["verify", IMAGE, "--on", "slurm", "--deadline", "60"];
+    let args = ["verify", IMAGE, "--on", "slurm", "--deadline", "300"];
     let mut child = program.command(&args).spawn().expect("it starts");
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_mins(5);
     while nodes.calls("docker").iter().filter(|call| call.contains(" run ")).count() < 2 {
         assert!(Instant::now() < end, "{}", nodes.read("calls"));
         std::thread::sleep(Duration::from_millis(20));
     }
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it waits for the nodes");
     assert_eq!(child.wait().expect("a child of ours").code(), Some(130));
     assert_eq!(nodes.read("ended"), if is_deaf { "ended\n" } else { "" });
     assert_eq!(nodes.calls("scancel"), [" scancel --quiet --me 7"]);
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_mins(5);
     loop {
         let left = std::fs::read_dir(program.path("tmp")).expect("ours").count();
         let removed = nodes.calls("docker").iter().filter(|call| call.contains(" rm -f ")).count();
@@ -673,7 +709,7 @@ fn report_of_an_earlier_call_does_not_count() {
         .filter(|line| line.starts_with("envforge-report") && line.contains("node=node2 "));
     nodes.write("replay-node2", &format!("{}\n", reports.next().expect("a report")));
     nodes.fault("node2", "hang");
-    let run = ask(&program, "slurm", &["--json", "--deadline", "2"]);
+    let run = ask(&program, "slurm", &["--json", "--deadline", "8"]);
     assert_eq!(run.code, 3, "{}{}", run.stdout, run.stderr);
     assert_rows(
         &rows(&json(&run)),
@@ -768,6 +804,15 @@ fn reports_of_nodes_are_signed_as_evidence() {
         node.run(&[&["evidence", "admit", &place.image], &gpu[..]].concat())
     };
     assert_answer(&admit("full"), 0, &["admitted: level full on NVIDIA H200, driver 580.95.05"]);
+
+    // Nodes are named where that is asked for, those that passed.
+    let said = || json(&node.run(&["evidence", &place.image, "--key", "lab.pub", "--json"]));
+    assert!(!said().to_string().contains("node1"), "{}", said());
+    assert_answer(&fleet(&["--attest-nodes"]), 1, &["node2", "attested: "]);
+    let gpus = |node: &str| vec![format!("GPU-{node}-0"), format!("GPU-{node}-1")];
+    let named = ["node1", "node3", "node4"].map(|node| (node.to_owned(), gpus(node)));
+    let expected = serde_json::json!(std::collections::BTreeMap::from(named));
+    assert_eq!(said()["entries"][0]["nodes"], expected, "{}", said());
 
     // Most nodes fail: the image may be at fault, and what it proved is taken back.
     for node in ["node1", "node3"] {

@@ -234,7 +234,24 @@ fn image_of_a_registry_is_started_by_enroot_and_by_pyxis() {
             && of_enroot[2].ends_with(&format!(" -- NAME {AGENT}"))
     );
     assert_eq!(of_enroot[3..], ["node1 enroot remove --force NAME"]);
+    let alone = "node1 unshare --user --map-current-user --keep-caps --net -- bash -c ";
+    let starts = calls("unshare");
+    assert!(starts.len() == 2 && starts.iter().all(|call| call.starts_with(alone)), "{starts:#?}");
+    assert!(starts[1].contains(" enroot start "), "{starts:#?}");
     assert_nothing_left(&program, &nodes);
+
+    // Where a user may have no network of his own nothing is fetched.
+    nodes.write("calls", "");
+    nodes.fault("node1", "no-user-namespaces");
+    let report = json(&ask(&program, "slurm:node1", &["--json"]));
+    assert_rows(
+        &rows(&report),
+        &[
+            "node1: no-report watch enroot, fetching the image: enroot would give an image of a registry the node's network",
+        ],
+    );
+    assert!(calls("enroot").is_empty(), "{}", nodes.read("calls"));
+    nodes.fault("node1", "");
 
     // A pyxis that leaves an image the node's network starts none that others made.
     let image_option = "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n";
@@ -259,6 +276,27 @@ fn image_of_a_registry_is_started_by_enroot_and_by_pyxis() {
     assert!(steps.len() == 1 && steps[0].contains(" --container-image=WORK/image.sqsh "), "{steps:#?}");
     assert!(steps[0].contains(" --container-unshare=net "), "{steps:#?}");
     assert_nothing_left(&program, &nodes);
+}
+
+/// What an image of a registry is started within by enroot, for real: the loopback alone, the same user, no rights.
+#[test]
+#[ignore = "needs root"]
+fn own_network_is_a_loopback_without_rights() {
+    let script = include_str!("../../templates/cluster/node.sh");
+    let start = script.find("alone=(").expect("it is defined");
+    let end = start + script[start..].find(" bash)\n").expect("its end") + " bash)\n".len();
+    let asks = "id -u; grep CapEff /proc/self/status; tail -n +3 /proc/net/dev | cut -d: -f1";
+    let text = format!("{}\"${{alone[@]}}\" bash -c '{asks}'", &script[start..end]);
+    let user = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "bash", "-c", &text];
+    let output = std::process::Command::new("setpriv").args(user).output().expect("setpriv");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = told.lines().map(str::trim).collect();
+    assert_eq!(
+        lines,
+        ["65534", "CapEff:\t0000000000000000", "lo"],
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// In a project with a directory of its cluster no image is named: its file is the one that `export` writes there.
@@ -418,6 +456,35 @@ fn file_is_verified_on_this_machine_and_its_report_is_kept_by_its_digest() {
     std::fs::write(program.path("renamed.sqsh"), b"hsqs, and another image").expect("ours");
     assert_message(&program.run(&["verify", "renamed.sqsh", "--last"]), 1, &["no verification report for"]);
     assert_eq!(nodes.calls("apptainer").len(), 2);
+    assert_nothing_left(&program, &nodes);
+}
+
+/// A runtime takes a path: what lies there after the file was read counts for nothing, though it is the right file again at the end.
+#[test]
+fn file_that_is_another_one_while_it_is_started_gives_no_report() {
+    let (program, nodes) = scene_here();
+    let file = squashfs(&program);
+    let before = sha256(&file);
+    let says = "watch apptainer, reading the image's file: ";
+    let why = format!("{file} was changed while it was checked");
+    for fault in ["exchanged-file", "rewritten-file"] {
+        nodes.fault("here", fault);
+        let run = program.run(&["verify", &file]);
+        assert_message(&run, 3, &["cannot verify `", &why]);
+        assert_eq!(sha256(&file), before, "{fault}: it was put back");
+        assert_message(&program.run(&["verify", &file, "--last"]), 1, &["no verification report for"]);
+    }
+    nodes.idle(2, "");
+    for (node, fault) in [("node1", "exchanged-file"), ("node2", "ok")] {
+        nodes.runtime(node, "apptainer");
+        nodes.fault(node, fault);
+    }
+    // One after the other: both nodes have the same file.
+    for (node, row) in [("node1", format!("node1: no-report {says}{why}")), ("node2", "node2: ok".to_owned())]
+    {
+        let report = json(&ask_about(&program, &file, &format!("slurm:{node}"), &["--json"]));
+        assert_rows(&rows(&report), &[&row]);
+    }
     assert_nothing_left(&program, &nodes);
 }
 

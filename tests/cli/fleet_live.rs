@@ -1,35 +1,45 @@
 //! `verify --on` while nodes are asked: the table on a terminal, the lines of a log, Ctrl-C, and what the registry is asked for.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::fake_nodes::{FakeNodes, IMAGE};
 use crate::fleet::{ask, scene};
-use crate::program::Run;
-use crate::terminal::screen_of;
+use crate::program::{Program, Run};
+use crate::terminal::screen_with;
 
-fn slow_scene(seconds: &str) -> (crate::program::Program, FakeNodes) {
-    let (mut program, nodes) = scene();
-    program.set("FLEET_SECONDS", seconds);
+/// The checks of a node wait in their middle until they may go on.
+fn waiting_scene() -> (Program, FakeNodes) {
+    let (program, nodes) = scene();
     nodes.idle(2, "");
+    nodes.write("wait", "");
     (program, nodes)
 }
 
+fn go_on(program: &Program) {
+    std::fs::remove_file(program.path("nodes/wait")).expect("nothing went on yet");
+}
+
+/// A deadline that no machine reaches for being slow.
+const ASKED: [&str; 8] = ["verify", IMAGE, "--on", "slurm", "--pull-deadline", "120", "--deadline", "300"];
+
 #[test]
 fn terminal_has_a_table_of_nodes_until_the_answer_stands() {
-    let (program, nodes) = slow_scene("5");
+    let (program, nodes) = waiting_scene();
     nodes.fault("node2", "no-image");
-    let screen = screen_of(program.command(&["verify", IMAGE, "--on", "slurm"]), 100, "", None);
-    screen.is_clean();
-    let shown = String::from_utf8_lossy(&screen.bytes);
-    for text in [
+    let table = [
         "1 of 2 nodes done; outstanding: node1",
         "NODE   STATE",
         "node1  running the checks",
         "node2  report received",
-    ] {
+    ];
+    let screen = screen_with(program.command(&ASKED), 100, &table, &mut |_| go_on(&program));
+    screen.is_clean();
+    let shown = String::from_utf8_lossy(&screen.bytes);
+    for text in table {
         assert!(shown.contains(text), "`{text}` is missing:\n{shown}");
     }
     assert_eq!(screen.code, 3, "{}", screen.text);
@@ -41,11 +51,11 @@ fn terminal_has_a_table_of_nodes_until_the_answer_stands() {
 
 #[test]
 fn interrupt_takes_the_table_away() {
-    let (program, nodes) = slow_scene("0");
+    let (program, nodes) = scene();
+    nodes.idle(2, "");
     nodes.fault("node1", "hang");
-    let own = env!("CARGO_BIN_EXE_envforge");
-    let args = ["--foreground", "--signal=INT", "10", own, "verify", IMAGE, "--on", "slurm"];
-    let screen = screen_of(program.command_of(Path::new("timeout"), &args), 100, "", None);
+    let mut interrupt = |id| kill_process(id, Signal::INT).expect("it waits for the node");
+    let screen = screen_with(program.command(&ASKED), 100, &["node1  running the checks"], &mut interrupt);
     screen.is_clean();
     let shown = String::from_utf8_lossy(&screen.bytes);
     assert!(shown.contains("node1  running the checks"), "{shown}");
@@ -58,15 +68,23 @@ fn interrupt_takes_the_table_away() {
 
 #[test]
 fn log_has_plain_lines_that_name_what_is_outstanding() {
-    let (program, nodes) = slow_scene("11");
+    let (program, nodes) = waiting_scene();
     nodes.fault("node2", "no-image");
-    let run = ask(&program, "slurm", &[]);
-    assert_eq!(run.code, 3, "{}", run.stderr);
-    let lines: Vec<&str> = run.stderr.lines().collect();
-    assert!(lines.contains(&"1 of 2 nodes done; outstanding: node1"), "{lines:#?}");
-    assert!(!(run.stderr + &run.stdout).contains('\u{1b}'));
+    let mut child = program.command(&ASKED).spawn().expect("it starts");
+    let mut said = String::new();
+    for line in BufReader::new(child.stderr.take().expect("it is caught")).lines().map_while(Result::ok) {
+        if line == "1 of 2 nodes done; outstanding: node1" && !said.contains(&line) {
+            go_on(&program);
+        }
+        said += &(line + "\n");
+    }
+    let run = Run::of(&child.wait_with_output().expect("a child of ours"));
+    assert_eq!(run.code, 3, "{said}");
+    assert!(said.contains("1 of 2 nodes done; outstanding: node1\n"), "{said}");
+    assert!(!(said + &run.stdout).contains('\u{1b}'));
     // Programs have a line for each change, as before.
-    let (program, _nodes) = slow_scene("0");
+    let (program, nodes) = scene();
+    nodes.idle(2, "");
     let run = ask(&program, "slurm", &["--progress", "json"]);
     let events = run.stderr;
     assert!(
@@ -85,12 +103,12 @@ fn interrupt_while_jobs_are_submitted_leaves_none() {
     nodes.write("late", "");
     let mut command = program.command(&["verify", IMAGE, "--on", "slurm", "--as-they-free", "reports"]);
     let child = command.process_group(0).spawn().expect("it starts");
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_mins(5);
     while nodes.read("submitted").lines().count() < 2 {
         assert!(Instant::now() < end, "{}", nodes.read("calls"));
         std::thread::sleep(Duration::from_millis(20));
     }
-    Command::new("kill").args(["-INT", "--", &format!("-{}", child.id())]).status().expect("kill");
+    kill_process_group(Pid::from_child(&child), Signal::INT).expect("it waits for the jobs");
     let run = Run::of(&child.wait_with_output().expect("a child of ours"));
     assert_eq!(run.code, 130, "{}", run.stderr);
     assert_eq!(nodes.calls("scancel"), [" scancel --quiet --me 1 2"]);

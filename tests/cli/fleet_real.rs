@@ -51,7 +51,7 @@ fn as_user(program: &Program, args: &[&str]) -> Command {
 }
 
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_mins(2);
+    let end = Instant::now() + Duration::from_mins(5);
     while !is_there() {
         assert!(Instant::now() < end, "{what} did not come");
         std::thread::sleep(Duration::from_millis(20));
@@ -75,12 +75,25 @@ fn assert_node(report: &Value, node: &str, state: &str, why: &str) {
     assert!(row["why"].to_string().contains(why), "{node}: `{why}` is not in {}", row["why"]);
 }
 
-/// A node that hangs, one that dies, one GPU less, one slow, another driver: each is named, and no other.
 #[test]
 #[ignore = "needs Slurm and root"]
 fn slurm_names_five_faults_at_once_for_an_ordinary_user() {
+    assert_five_faults(26_100);
+}
+
+/// Whatever the order in which nodes answer, are lost and run into their deadline.
+#[test]
+#[ignore = "nightly: needs Slurm and root, for a quarter of an hour"]
+fn slurm_names_five_faults_in_each_of_twenty_runs() {
+    for run in 0..20 {
+        assert_five_faults(28_000 + 20 * run);
+    }
+}
+
+/// A node that hangs, one that dies, one GPU less, one slow, another driver: each is named, and no other.
+fn assert_five_faults(port: u16) {
     let (mut program, nodes) = scene();
-    let mut cluster = start_cluster(&mut program, 8, 26_100);
+    let mut cluster = start_cluster(&mut program, 8, port);
     for (node, fault) in
         [("node1", "hang"), ("node2", "hang"), ("node3", "less"), ("node4", "slow"), ("node5", "driver")]
     {
@@ -95,9 +108,9 @@ fn slurm_names_five_faults_at_once_for_an_ordinary_user() {
         "perf",
         "--json",
         "--pull-deadline",
-        "10",
+        "120",
         "--deadline",
-        "6",
+        "10",
     ];
     let child = as_user(&program, &args).spawn().expect("it starts");
     wait_for("the container of node2", || runs_on(&nodes, "node2"));
@@ -131,14 +144,14 @@ fn slurm_keeps_no_job_after_an_interrupt_and_names_what_it_could_not_ask() {
     let (mut program, nodes) = scene();
     let cluster = start_cluster(&mut program, 4, 26_200);
     // A queue with a job of somebody else, a drained node, and a job that its owner cancels.
-    let busy = ["--wrap=sleep 60", "-w", "node1", "--exclusive", "--output=/dev/null", "--chdir=/"];
+    let busy = ["--wrap=sleep 600", "-w", "node1", "--exclusive", "--output=/dev/null", "--chdir=/"];
     cluster.output("sbatch", &busy);
     cluster.output("scontrol", &["update", "NodeName=node2", "State=DRAIN", "Reason=Xid 79 | seen"]);
     wait_for("the other job", || {
         cluster.output("sinfo", &["-h", "-N", "-o", "%N %T"]).contains("node1 allocated")
     });
     nodes.fault("node3", "hang");
-    let args = ["verify", IMAGE, "--on", "slurm:node[1-4]", "--json", "--deadline", "60"];
+    let args = ["verify", IMAGE, "--on", "slurm:node[1-4]", "--json", "--deadline", "300"];
     let child = as_user(&program, &args).spawn().expect("it starts");
     wait_for("the container of node3", || runs_on(&nodes, "node3"));
     wait_for("the report of node4", || {
@@ -211,13 +224,13 @@ fn task_prolog_that_refuses_leaves_every_node_idle() {
     let prolog = write("task-prolog.sh", &script);
     let cluster = start_cluster_with(&mut program, 2, 26_400, &format!("TaskProlog={prolog}\n"));
     let states = || cluster.output("sinfo", &["-h", "-N", "-o", "%T"]);
-    let task = ["-N2", "--immediate=20", "--chdir=/", "sh", "-c", "echo it ran"];
+    let task = ["-N2", "--immediate=120", "--chdir=/", "sh", "-c", "echo it ran"];
     let refused = cluster.output("srun", &task);
     assert!(refused.contains("refused: no level is proven") && !refused.contains("it ran"), "{refused}");
     wait_for("idle nodes after a refusal", || states() == "idle\nidle\n");
 
     // What asks the nodes is a task, too: no report came, so nothing is known of them.
-    let args = ["verify", IMAGE, "--on", "slurm", "--json", "--deadline", "20"];
+    let args = ["verify", IMAGE, "--on", "slurm", "--json", "--deadline", "300"];
     let run = Run::of(&as_user(&program, &args).output().expect("it starts"));
     assert_eq!(run.code, 3, "{}{}", run.stdout, run.stderr);
     for node in ["node1", "node2"] {
@@ -328,7 +341,7 @@ fn ssh_names_changed_keys_frozen_hosts_and_lost_connections() {
         nodes.fault(host, "hang");
     }
     let config = folder.join("config").display().to_string();
-    let args = ["verify", IMAGE, "--on", "ssh:h[1-4]", "--json", "--deadline", "60", "--", "-F", &config];
+    let args = ["verify", IMAGE, "--on", "ssh:h[1-4]", "--json", "--deadline", "300", "--", "-F", &config];
     let child = program.command(&args).spawn().expect("it starts");
     wait_for("the containers", || runs_on(&nodes, "h3") && runs_on(&nodes, "h4"));
     let frozen: Vec<u32> = below(servers.all[2].id());

@@ -1,6 +1,4 @@
-//! A misspelt package ends `lock` and `build` in seconds, before an engine or a base is needed; who is asked, and who is not.
-
-use std::time::{Duration, Instant};
+//! A misspelt package ends `lock` and `build` before an engine or a base is needed; who is asked, and who is not.
 
 use envforge::model::lock::{Lock, UserAdditions};
 
@@ -12,8 +10,6 @@ use crate::wheels::{Wheel, WheelSpec};
 use crate::{assert_message, program};
 
 const NO_ENGINE: &str = "nothing/here.sock";
-/// The bound on a misspelt name.
-const BOUND: Duration = Duration::from_secs(3);
 
 fn wheel(name: &str) -> Wheel {
     WheelSpec::new(name, "1.0").build()
@@ -43,13 +39,11 @@ fn assert_undecided(run: &Run) {
 }
 
 #[test]
-fn misspelt_name_ends_in_three_seconds_with_the_near_one() {
+fn misspelt_name_ends_before_the_engine_with_the_near_one() {
     let index = Index::local(vec![wheel("rich")]);
     let program = project("python = ['transfomers>=4', 'rich', 'our-tool[x]']", &index);
     for verb in ["lock", "build"] {
-        let begun = Instant::now();
         let run = program.run(&[verb]);
-        assert!(begun.elapsed() < BOUND, "{verb}: {:?}", begun.elapsed());
         let says = [
             "package not found:",
             "`our-tool` (envforge.toml) is not in index `default`",
@@ -90,9 +84,7 @@ fn index_that_fails_or_does_not_answer_decides_nothing_and_no_other_is_asked() {
         internal.fail("/simple/our-tool/", fault);
         let program = project("indexes = ['own']\npython = ['our-tool']", &default)
             .with("ENVFORGE_INDEX_OWN", format!("{}/simple", internal.url()));
-        let begun = Instant::now();
         assert_undecided(&program.run(&["lock"]));
-        assert!(begun.elapsed() < BOUND, "{fault:?}: {:?}", begun.elapsed());
         assert_eq!(pages(&default), [""; 0], "{fault:?}");
         assert_eq!(pages(&internal).len(), 1, "{fault:?}: asked once");
     }

@@ -158,7 +158,7 @@ fn jupyterlab_shows_the_notebook_and_writes_nothing_into_the_project() {
     command.args(["lab", &format!("--config={}", files.join("jupyter.json").display())]);
     command.current_dir(&project).env("HOME", folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
     let _lab = Lab(command.spawn().expect("JupyterLab starts"));
-    let end = Instant::now() + Duration::from_mins(1);
+    let end = Instant::now() + Duration::from_mins(5);
     let listed = loop {
         match asked(port, &[], "contents") {
             Some(listed) => break listed,

@@ -276,7 +276,7 @@ fn site_has_a_page_for_each_gpu_and_its_links_lead_there() {
     let run = maintain(&program, &["site", "public"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let files: Vec<_> = run.stdout.lines().filter_map(|line| line.rsplit('/').next()).collect();
-    let matrix = envforge::model::compat::Matrix::embedded();
+    let matrix = envforge::model::compat::embedded();
     assert_eq!(files.len(), matrix.gpus.len() + 1);
     for file in &files {
         let page = read(program.path("public").join(file));

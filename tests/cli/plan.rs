@@ -245,6 +245,32 @@ fn incompatible_wheel_is_rejected_without_an_engine() {
     assert_eq!(run.code, 2, "{}", run.stderr);
 }
 
+/// The file that the refusal of flash-attn names, passed as it says.
+#[test]
+fn wheel_of_a_requested_package_is_compared_without_an_engine() {
+    let program = program().with("DOCKER_HOST", "unix:///nowhere");
+    let named = |version: &str| {
+        let wheel = WheelSpec::new("flash-attn", version).tag("cp311-cp311-linux_x86_64").build();
+        std::fs::write(program.path(&wheel.file), &wheel.bytes).expect("a folder of ours");
+        wheel.file
+    };
+    let spec = "pytorch-cuda:2.8-cu128";
+    let fits = named("2.8.3.post1+cu12torch2.8cxx11abiTRUE");
+    let run = program.run(&["lock", spec, "--with", "flash-attn", "--wheel", &fits]);
+    assert_eq!(run.code, 3, "it fits, and there is no engine: {}", run.stderr);
+    for check in [&["--check"][..], &[]] {
+        let words = [&["lock", spec, "--with", "einops", "--wheel", &fits], check].concat();
+        let run = program.run(&words);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains("cannot use --wheel: `flash-attn` is not requested"), "{}", run.stderr);
+        assert!(run.stderr.contains("`--with flash-attn`"), "{}", run.stderr);
+    }
+    let other = named("2.8.3.post1+cu12torch2.7cxx11abiTRUE");
+    let run = program.run(&["lock", spec, "--with", "flash-attn", "--wheel", &other]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("it is the build for torch 2.7, the stack has 2.8"), "{}", run.stderr);
+}
+
 #[test]
 fn no_source_rejects_a_build_from_source() {
     for command in ["build", "lock"] {

@@ -97,12 +97,27 @@ fn write_appends_drafts_of_new_releases_only() {
     assert!(run.stderr.contains("drafts for review in"), "{}{}", run.stdout, run.stderr);
     let text = std::fs::read_to_string(&file).expect("read");
     assert!(text.contains("# version = \"99.0.0\"") && text.contains("# python = [\"3.11\"]"), "{text}");
-    assert!(text.contains("to be filled in: released, status"), "{text}");
-    assert!(!text.contains("14.2.0"), "known releases have rows: {text}");
+    assert!(text.contains("to be filled in: released.\n"), "{text}");
+    for line in [
+        "# cuda = \"cu13\"",
+        "# toolkit = \"13.0.3\"",
+        "# status = \"stable\"",
+        "# package = \"cupy-cuda13x\"",
+    ] {
+        assert!(text.lines().any(|one| one == line), "{line} is not in {text}");
+    }
+    assert!(
+        run.stdout.contains(
+            "| cupy-cuda13x 99.0.0 cu13 for x86_64 | cupy.toml | a comment: nothing says released |"
+        ),
+        "{}",
+        run.stdout
+    );
+    assert!(!text.contains("version = \"14.2.0\""), "known releases have rows: {text}");
 
     let again = against(&index, &["cupy", "--write", &path]);
     assert!(again.stderr.contains("already drafted in"), "{}", again.stderr);
-    assert!(again.stderr.contains("cupy-cuda13x 99.0.0 for x86_64"), "{}", again.stderr);
+    assert!(again.stderr.contains("cupy-cuda13x 99.0.0 cu13 for x86_64"), "{}", again.stderr);
     assert!(!again.stderr.contains("drafts for review"), "{}", again.stderr);
     assert_eq!(std::fs::read_to_string(&file).expect("read"), text, "nothing is written twice");
 }
@@ -159,8 +174,14 @@ fn draft_has_the_day_of_the_first_upload() {
     std::fs::write(folder.path().join("cupy.toml"), "schema = 1\n").expect("ours");
     against(&index, &["cupy", "--write", &path]);
     let text = std::fs::read_to_string(folder.path().join("cupy.toml")).expect("read");
-    assert!(text.contains("# released = \"2026-11-23\""), "{text}");
-    assert!(text.contains("to be filled in: status.") || text.contains("to be filled in: status,"), "{text}");
+    // Nothing lacks: it is a row.
+    let table: toml::Table = text.parse().unwrap_or_else(|why| panic!("{why}: {text}"));
+    let row = &table["variant"][0];
+    let says = ["version", "released", "install"].map(|field| row[field].to_string());
+    assert_eq!(&says[..2], ["\"99.0.0\"", "\"2026-11-23\""]);
+    assert!(says[2].contains("\"cupy-cuda13x==99.0.0\""), "our choice beside it stands: {}", says[2]);
+    assert_eq!(row["python"].to_string(), "[\"3.11\", \"3.12\"]");
+    assert!(!text.contains("to be filled in"), "{text}");
 }
 
 #[test]
@@ -300,11 +321,8 @@ fn pips_default() -> Option<String> {
     })
 }
 
-/// Every row of the default channel has the values of the index, and every release of the index has a row or a reason. Newer releases
-/// are no fault of the matrix.
-#[test]
-#[ignore = "nightly: needs the live package index"]
-fn matrix_agrees_with_the_live_index() {
+/// A program that asks this machine's index.
+fn live() -> Program {
     let index = pips_default().expect("an index that pip asks: set ENVFORGE_INDEX");
     let bundle =
         std::env::var("SSL_CERT_FILE").unwrap_or_else(|_| "/etc/ssl/certs/ca-certificates.crt".to_owned());
@@ -314,7 +332,15 @@ fn matrix_agrees_with_the_live_index() {
             program.set(name, value);
         }
     }
-    let run = maintain(&program, &["refresh", "--json"]);
+    program
+}
+
+/// Every row of the default channel has the values of the index, and every release of the index has a row or a reason. Newer releases
+/// are no fault of the matrix.
+#[test]
+#[ignore = "nightly: needs the live package index"]
+fn matrix_agrees_with_the_live_index() {
+    let run = maintain(&live(), &["refresh", "--json"]);
     assert_ne!(run.code, 3, "the index is out of reach: {}", run.stderr);
     let value: Value =
         serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}{}", run.stdout, run.stderr));
@@ -329,6 +355,139 @@ fn matrix_agrees_with_the_live_index() {
     assert!(value["rows"].as_u64() > Some(300), "{}", value["rows"]);
     assert!(differ.is_empty(), "{differ:#?}");
     assert!(!run.stderr.contains("pins are not compared"), "{}", run.stderr);
+}
+
+/// The rows of a file of `compat/`, each with its text; the head is first and has none.
+fn rows_of(text: &str) -> Vec<(String, Option<(String, toml::Table)>)> {
+    let mut parts = text.split("\n[[");
+    let head = parts.next().unwrap_or_default().to_owned();
+    let row = |part: &str| {
+        let whole = format!("\n[[{part}");
+        let table: toml::Table = whole.parse().unwrap_or_else(|why| panic!("{why}: {whole}"));
+        let (name, rows) = table.into_iter().next().expect("a table");
+        let row = rows.as_array().and_then(|rows| rows[0].as_table()).expect("a row").clone();
+        (whole, Some((name, row)))
+    };
+    std::iter::once((head, None)).chain(parts.map(row)).collect()
+}
+
+/// The day of a row that a refresh would find as a new release.
+fn day_of((name, row): &(String, toml::Table)) -> Option<&str> {
+    let field = match name.as_str() {
+        "variant" => "channel",
+        "coupled_release" => "place",
+        _ => return None,
+    };
+    row.get("released").filter(|_| row.get(field).and_then(toml::Value::as_str) == Some("default"))?.as_str()
+}
+
+/// The fields in which a row that was written differs from the one that was there.
+fn differing(was: &toml::Table, is: &toml::Table) -> Vec<String> {
+    // Words of people, and what a row may know beyond the one that was there: it was read.
+    let words = ["notes", "source", "evidence", "versions", "released"];
+    let more = ["python", "python_from", "machine", "ptx_cuda"];
+    let unread = was.contains_key("unknown_ptx") && is.contains_key("ptx");
+    let says =
+        |table: &toml::Table, field: &str| table.get(field).map_or("nothing".to_owned(), ToString::to_string);
+    let fields: BTreeSet<_> = was.keys().chain(is.keys()).map(String::as_str).collect();
+    let differs = |field: &&str| {
+        let is_read = unread && ["ptx", "unknown_ptx"].contains(field);
+        let is_more = more.contains(field) && !was.contains_key(*field);
+        !words.contains(field) && !is_read && !is_more && was.get(*field) != is.get(*field)
+    };
+    let all = fields.into_iter().filter(differs);
+    all.map(|field| format!("{field}: {} was {}", says(is, field), says(was, field))).collect()
+}
+
+/// The newest rows, taken out of a copy of `compat/`, come back by `refresh --write`: as rows, with the same fields.
+#[test]
+#[ignore = "nightly: needs the live package index"]
+#[expect(clippy::print_stdout, reason = "the figures of the run")]
+fn aged_rows_come_back_from_the_live_index() {
+    const AGED: usize = 46;
+    const LEAST: usize = 40;
+    let compat = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/compat"));
+    let files = std::fs::read_dir(compat).expect("rows").map(|entry| entry.expect("a file").path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    let files: Vec<_> = files
+        .iter()
+        .map(|path| {
+            (path.file_name().expect("a name"), rows_of(&std::fs::read_to_string(path).expect("text")))
+        })
+        .collect();
+    let days = files.iter().flat_map(|(_, rows)| rows.iter().filter_map(|(_, row)| day_of(row.as_ref()?)));
+    let mut days: Vec<_> = days.collect();
+    days.sort_unstable();
+    let first = days[days.len() - AGED].to_owned();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut aged = Vec::new();
+    for (name, rows) in &files {
+        let (taken, kept): (Vec<_>, Vec<_>) = rows
+            .iter()
+            .partition(|(_, row)| row.as_ref().and_then(day_of).is_some_and(|day| day >= first.as_str()));
+        let text: String = kept.iter().map(|(text, _)| text.as_str()).collect();
+        std::fs::write(folder.path().join(name), text).expect("ours");
+        aged.extend(taken.into_iter().filter_map(|(_, row)| row.clone()));
+    }
+    let path = folder.path().to_str().expect("UTF-8");
+    let program = live();
+    let lint = || program.run(&["compat", "lint", path]);
+    let before = lint();
+    let start = std::time::Instant::now();
+    let run = maintain(&program, &["refresh", "--rows", path, "--write", path]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    println!("{}\n{} s for {} rows since {first}", run.stdout, start.elapsed().as_secs(), aged.len());
+    let read =
+        |name: &&std::ffi::OsStr| rows_of(&std::fs::read_to_string(folder.path().join(name)).expect("text"));
+    let now: Vec<_> = files.iter().flat_map(|(name, _)| read(name)).filter_map(|(_, row)| row).collect();
+    let mut back = 0;
+    for (table, was) in &aged {
+        let keys: &[&str] = match table.as_str() {
+            "variant" => &["framework", "version", "cuda", "machine", "package"],
+            _ => &["package", "place"],
+        };
+        let versions = |row: &toml::Table| {
+            row.get("versions").and_then(toml::Value::as_array).cloned().unwrap_or_default()
+        };
+        let is_it = |row: &toml::Table| {
+            let common =
+                versions(was).is_empty() || versions(row).iter().any(|one| versions(was).contains(one));
+            common && keys.iter().all(|key| row.get(*key) == was.get(*key))
+        };
+        let found: Vec<_> = now.iter().filter(|(name, row)| name == table && is_it(row)).collect();
+        let wanted = versions(was).len().max(1);
+        let mut differs: Vec<_> = found.iter().flat_map(|(_, is)| differing(was, is)).collect();
+        if found.len() != wanted {
+            differs.push(format!("{} of {wanted} rows", found.len()));
+        }
+        back += usize::from(differs.is_empty());
+        if !differs.is_empty() {
+            let label: Vec<_> = keys.iter().filter_map(|key| Some(was.get(*key)?.to_string())).collect();
+            println!("{}: {}", label.join(" "), differs.join("; "));
+        }
+    }
+    println!("{back} of {} rows came back", aged.len());
+    assert!(back * AGED >= LEAST * aged.len(), "{back} of {}", aged.len());
+    // What it wrote is no fault that was not there.
+    let faults =
+        |run: &Run| run.stdout.lines().chain(run.stderr.lines()).map(str::to_owned).collect::<BTreeSet<_>>();
+    let new: Vec<_> = faults(&lint()).difference(&faults(&before)).cloned().collect();
+    let own: Vec<_> =
+        new.iter().filter(|line| line.contains("variant ") || line.contains("coupled_release ")).collect();
+    assert!(own.is_empty(), "{own:#?}");
+}
+
+/// Random questions to the matrix, which uv answers too. The last run's numbers go to the page of the matrix.
+#[test]
+#[ignore = "nightly: needs the live package index"]
+#[expect(clippy::print_stdout, reason = "the figures of the run")]
+fn random_draws_agree_with_the_live_index() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let mut command = Command::new("python3");
+    command.current_dir(root).args(["tests/live/draws.py", "--record", "docs/live-check.json", "--program"]);
+    let run = Run::of(&command.arg(env!("CARGO_BIN_EXE_envforge")).output().expect("python3"));
+    println!("{}", run.stdout);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
 }
 
 /// Releases without a row are found as wheels and as sources, also those of packages that carry no row at all.
@@ -361,9 +520,9 @@ fn release_without_row_or_reason_is_missing() {
     assert!(run.stderr.contains("lists no wheel"), "{}", run.stderr);
 }
 
-/// The daily job passes on what the commands say: something to review is no failure, a failing index ends it.
+/// The daily job passes on what the commands say: something to review is a commit and no failure, a failing index ends it.
 #[test]
-fn daily_job_lints_what_was_drafted_and_keeps_the_exit_code() {
+fn daily_job_commits_what_was_written_and_keeps_the_exit_code() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -373,29 +532,43 @@ fn daily_job_lints_what_was_drafted_and_keeps_the_exit_code() {
     };
     let job = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/.ci/refresh")).expect("the job");
     script("of/.ci/refresh", &job);
-    script("bin/git", "#!/bin/sh\necho \"git $*\"\n");
+    script(
+        "bin/git",
+        "#!/bin/sh\ncase \"$*\" in\n'status --porcelain') echo \"$OTHERS\" ;;\n\
+         'status --porcelain -- compat') [ \"$ANSWER\" = 0 ] || echo ' M compat/jax.toml' ;;\n*) echo \"git $*\" ;;\nesac\n",
+    );
     // The program's own answers: `refresh` ends with 1 where it found something, with 3 where the index failed.
     script(
         "bin/cargo",
-        "#!/bin/sh\necho \"cargo $*\"\ncase \"$*\" in *'maintain -- refresh'*) exit \"$ANSWER\" ;; esac\n",
+        "#!/bin/sh\necho \"cargo $*\"\ncase \"$*\" in *'maintain -- refresh'*) exit \"$ANSWER\" ;; \
+         *'compat lint'*) exit \"$LINT\" ;; 'test '*) echo 'test a::b ... FAILED'; exit 101 ;; esac\n",
     );
     let path = format!("{}:/usr/bin:/bin", folder.path().join("bin").display());
-    for (answer, code, lines) in [("0", 0, 3), ("1", 1, 3), ("3", 3, 1)] {
+    let run = |answer: &str, lint: &str, others: &str| {
         let mut command = Command::new(folder.path().join("of/.ci/refresh"));
-        let run = Run::of(&command.env("PATH", &path).env("ANSWER", answer).output().expect("a shell"));
+        command.env("PATH", &path).env("ANSWER", answer).env("LINT", lint).env("OTHERS", others);
+        Run::of(&command.output().expect("a shell"))
+    };
+    let refresh =
+        "cargo run --release --quiet --features maintain --bin maintain -- refresh --write compat\n";
+    for (answer, lint, code, lines) in
+        [("0", "0", 0, 2), ("1", "0", 1, 7), ("1", "1", 3, 3), ("3", "0", 3, 1)]
+    {
+        let run = run(answer, lint, "");
         assert_eq!((run.code, run.stdout.lines().count()), (code, lines), "{}{}", run.stdout, run.stderr);
-        assert!(
-            run.stdout.starts_with(
-                "cargo run --release --quiet --features maintain --bin maintain -- refresh --write compat\n"
-            ),
-            "{}",
-            run.stdout
-        );
-        assert_eq!(
-            run.stdout.contains("-- compat lint compat\ngit --no-pager diff"),
-            lines == 3,
-            "{}",
-            run.stdout
-        );
+        assert!(run.stdout.starts_with(refresh), "{}", run.stdout);
+        let is_whole = lines == 7;
+        assert_eq!(run.stdout.contains("-- docs docs/src/reference\n"), is_whole, "{}", run.stdout);
+        assert_eq!(run.stdout.contains("git commit --quiet"), is_whole, "{}", run.stdout);
     }
+    let message =
+        std::fs::read_to_string(folder.path().join("of/target/ci/refresh-message.txt")).expect("a message");
+    assert!(message.starts_with("Rows of new releases, 2"), "{message}");
+    assert!(
+        message.contains(refresh) && message.contains("\ntest that fails with them: a::b\n"),
+        "{message}"
+    );
+    // A commit of somebody else's changes would be a lie.
+    let other = run("1", "0", " M src/lib.rs");
+    assert_eq!((other.code, other.stdout.as_str()), (2, ""), "{}", other.stderr);
 }

@@ -18,7 +18,7 @@ fn run_until(signal: Signal) -> Run {
     std::thread::spawn(move || drop(sender.send(listener.accept())));
     let program = program.with("DOCKER_HOST", format!("unix://{}", socket.display()));
     let child = program.command(&["ps"]).spawn().expect("the program starts");
-    let connection = accepted.recv_timeout(Duration::from_mins(1)).expect("`ps` asks the engine");
+    let connection = accepted.recv_timeout(Duration::from_mins(5)).expect("`ps` asks the engine");
     kill_process(Pid::from_child(&child), signal).expect("the program has not ended by itself");
     let run = Run::of(&child.wait_with_output().expect("its output"));
     drop(connection);

@@ -396,6 +396,25 @@ fn build_from_a_directory_asks_for_no_resolver() {
     assert!(!names.iter().any(|name| name.starts_with("resolver-")), "{names:?}");
 }
 
+/// The engine has it by the tag of its digest: a name that it was given for a moment would stay after a kill.
+#[test]
+fn own_base_of_a_directory_is_looked_into_without_a_name_in_the_engine() {
+    let scene = Scene::filled();
+    let digest = format!("{}{}", "a".repeat(16), "b".repeat(48));
+    let archive = "c".repeat(64);
+    let record =
+        format!("digest = 'sha256:{digest}'\nname = 'mine:1'\nmachine = 'x86_64'\narchive = '{archive}'\n");
+    let folder = scene.program.path("vendor/bases");
+    std::fs::create_dir_all(&folder).expect("ours");
+    std::fs::write(folder.join(format!("{digest}-x86_64.toml")), record).expect("ours");
+    std::fs::write(scene.program.path("envforge.toml"), format!("{TOML}base = 'mine:1'\n")).expect("ours");
+    let run = scene.run(&["build", "--offline", "vendor"]);
+    // The engine's image has no files; no registry was asked for another one.
+    assert_message(&run, 1, &["mine:1", "it has no /etc/os-release"]);
+    let tags = scene.requests.tags();
+    assert!(!tags.is_empty() && tags.iter().all(|tag| tag.starts_with("envforge-base:")), "{tags:?}");
+}
+
 #[test]
 fn directory_without_a_lock_is_rejected() {
     let scene = Scene::new();

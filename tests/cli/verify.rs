@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use envforge::model::compat::Matrix;
 use envforge::model::image::plan::environment_of;
 use envforge::model::image_digest::Digest;
 use envforge::model::lock::{
@@ -35,7 +34,8 @@ pub(crate) const H200: &str = "NVIDIA H200 (sm_90)";
 pub(crate) fn lock() -> Lock {
     let spec = SPEC.parse().expect("a spec");
     let target = Target::any(Machine::X86_64);
-    let stack = resolve(&spec, &target, Matrix::embedded(), &ResolveOptions::default()).expect("resolves");
+    let stack = resolve(&spec, &target, envforge::model::compat::embedded(), &ResolveOptions::default())
+        .expect("resolves");
     let base = LockedBase {
         provider: BaseProvider::Image,
         name: "debian:12".to_owned(),

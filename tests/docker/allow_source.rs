@@ -32,7 +32,7 @@ PyMODINIT_FUNC PyInit_compiled_here(void) { return PyModule_Create(&module); }
 "#;
 
 /// A source distribution of those files, for an index to serve like a wheel.
-fn source_distribution(name: &str, version: &str, files: &[(&str, &str)]) -> Wheel {
+pub(crate) fn source_distribution(name: &str, version: &str, files: &[(&str, &str)]) -> Wheel {
     let stem = format!("{}-{version}", name.replace('-', "_"));
     let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n");
     let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));

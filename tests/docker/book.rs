@@ -26,7 +26,7 @@ impl Newcomer {
         for name in ["home", "work"] {
             std::fs::create_dir_all(folder.join(name)).expect("a folder of the test");
         }
-        std::fs::write(folder.join("work/train.py"), "import time\nprint('trained')\ntime.sleep(20)\n")
+        std::fs::write(folder.join("work/train.py"), "import time\nprint('trained')\ntime.sleep(60)\n")
             .expect("a file of the test");
         let clone = Command::new("git")
             .args(["clone", "--quiet", "--no-local", env!("CARGO_MANIFEST_DIR")])

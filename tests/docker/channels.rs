@@ -1,5 +1,6 @@
 //! Rows whose wheels lie on a release page or in the framework's own index: locked from such pages of a test's own.
 
+use crate::allow_source::source_distribution;
 use crate::engine::bridge_address;
 use crate::index::Index;
 use crate::scene::Scene;
@@ -116,5 +117,64 @@ fn page_of_links_of_a_project_wins_and_its_double_names_are_reported() {
     let warning = "warning: `filelock` comes from index `pages`; a package of that name is also in `default`";
     assert!(run.stderr.contains(warning), "{}", run.stderr);
     scene.fail(&["lock", "--upgrade", "--as-of", "2026-03-01"], 3, &["index `pages` is a page of links"]);
+    scene.assert_nothing_left();
+}
+
+/// flash-attn as it is published: the index has its source alone, a release page its wheels. Under the name apex the index has another
+/// project.
+#[test]
+#[ignore = "needs docker"]
+fn package_of_a_release_page_is_refused_with_its_file_and_locked_with_it() {
+    let scene = Scene::new();
+    let own = Index::on(bridge_address(), torch());
+    let setup = [("setup.py", "raise SystemExit('it was run')\n")];
+    let sources = ["flash-attn", "apex"].map(|name| source_distribution(name, "2.8.3.post2", &setup));
+    let index = Index::on(bridge_address(), sources.to_vec());
+    let scene = scene
+        .set("ENVFORGE_FRAMEWORK_INDEX", format!("{}/{{cuda}}", own.url()))
+        .set("ENVFORGE_INDEX_OWN", format!("{}/own", index.url()));
+    let write = |package: &str, indexes: &str| {
+        let project = format!(
+            "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu129-py3.11'\n[packages]\npython = ['{package}']\n\
+             indexes = [{indexes}]\n"
+        );
+        std::fs::write(scene.program.path("envforge.toml"), project).expect("ours");
+    };
+    write("flash-attn", "'own'");
+    let file = "flash_attn-2.8.3.post1+cu12torch2.8cxx11abiTRUE-cp311-cp311-linux_x86_64.whl";
+    let download = format!("download `{file}` from");
+    let says = [download.as_str(), "Dao-AILab/flash-attention/releases and pass it: `--wheel FILE`"];
+    let refusal = scene.fail(&["lock"], 1, &says);
+    assert!(!refusal.contains("--no-build"), "a hint of uv: {refusal}");
+    write("apex", "'own'");
+    let refusal = scene.fail(&["lock"], 1, &["do not build `apex`", "build NVIDIA/apex from its repository"]);
+    assert!(!refusal.contains("allow-source"), "{refusal}");
+
+    // The file, passed as the refusal says, stays in the lock.
+    let wheel = WheelSpec::new("flash-attn", "2.8.3.post1+cu12torch2.8cxx11abiTRUE")
+        .tag("cp311-cp311-linux_x86_64")
+        .requires("filelock")
+        .file("flash_attn/__init__.py", "")
+        .build();
+    assert_eq!(wheel.file, file);
+    std::fs::write(scene.program.path(file), &wheel.bytes).expect("ours");
+    write("flash-attn", "'own'");
+    let lock = || std::fs::read_to_string(scene.program.path("envforge.lock")).expect("made");
+    let is_local = |lock: &str| {
+        let entry = entry(lock, "flash-attn");
+        entry.contains("index = \"local\"") && entry.contains(&crate::wheels::sha256(&wheel.bytes))
+    };
+    scene.succeed(&["lock", "--wheel", file]);
+    assert!(is_local(&lock()), "{}", lock());
+    scene.succeed(&["lock", "--check"]);
+    scene.succeed(&["lock", "--upgrade"]);
+    assert!(is_local(&lock()), "without the option: {}", lock());
+
+    // A mirror of the page.
+    let page = release_page("/files.html", vec![wheel.clone()]);
+    std::fs::remove_file(scene.program.path("envforge.lock")).expect("made");
+    write("flash-attn", &format!("{{ name = 'pages', url = '{}/files.html', format = 'flat' }}", page.url()));
+    scene.succeed(&["lock"]);
+    assert!(entry(&lock(), "flash-attn").contains("index-name = \"pages\""), "{}", lock());
     scene.assert_nothing_left();
 }

@@ -48,9 +48,9 @@ impl Slurm {
         );
         slurm.daemon(Command::new("slurmctld").arg("-D"));
         slurm.daemon(Command::new("slurmd").args(["-D", "-N", "localhost"]));
-        let end = Instant::now() + Duration::from_mins(1);
+        let end = Instant::now() + Duration::from_mins(5);
         while !slurm.says("sinfo", &["-h", "-o", "%T"]).contains("idle") {
-            assert!(Instant::now() < end, "no node after a minute: {}", slurm.says("sinfo", &[]));
+            assert!(Instant::now() < end, "no node after five minutes: {}", slurm.says("sinfo", &[]));
             std::thread::sleep(Duration::from_millis(300));
         }
         slurm

@@ -9,9 +9,10 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::disk::SmallDisk;
 use crate::engine::docker;
 use crate::registry::Registry;
-use crate::scene::{SPEC, Scene, TAG};
+use crate::scene::{SPEC, Scene, TAG, files_below, interrupt_when};
 
 /// What an engine puts into each container, and what is in the file for its runtimes.
 const ELSEWHERE: [&str; 6] =
@@ -181,4 +182,38 @@ fn squashfs_and_sif_are_the_image_and_their_scripts_start_it() {
     assert_ne!(bytes("torch.sqsh"), squashfs);
     scene.assert_only_tags_added();
     scene.assert_no_temporary_files();
+}
+
+/// The wheels of the image fit, all of it does not: the disk is full in the middle.
+#[test]
+#[ignore = "needs docker"]
+fn full_disk_and_ctrl_c_in_the_middle_leave_nothing_of_a_file() {
+    let scene = Scene::locked();
+    scene.succeed(&["build", SPEC]);
+    let whole = scene.succeed(&["export", "squashfs", SPEC, "whole.sqsh", "--json"]).stdout;
+    let whole: Value = serde_json::from_str(&whole).expect("JSON");
+    let whole = whole["size"].as_u64().expect("a size");
+    let size_of =
+        |line: &str| line.split("size = ").nth(1)?.split([',', ' ', '}']).next()?.parse::<u64>().ok();
+    let wheels: u64 = scene.lock().lines().filter(|line| line.contains(".whl\"")).filter_map(size_of).sum();
+    assert!(wheels > 0 && wheels < whole, "{wheels} and {whole}");
+    let room = format!("{}k", (wheels + whole) / 2048);
+    let disk = SmallDisk::on(scene.program.path("small-disk"), &room);
+    let args = ["export", "squashfs", SPEC, "small-disk/torch.sqsh"];
+    let said = scene.fail(&args, 3, &["cannot write `", "small-disk/torch.sqsh`", "No space left on device"]);
+    assert!(said.contains("free disk space on that file system"), "{said}");
+    assert!(!said.contains("/.envforge-"), "a name that is no user's: {said}");
+    assert!(files_below(disk.path()).is_empty(), "{:?}", files_below(disk.path()));
+    disk.grow("2g");
+    scene.succeed(&args);
+    assert_eq!(files_below(disk.path()).len(), 1);
+
+    // At that level the file takes minutes.
+    let args =
+        ["export", "squashfs", SPEC, "out/torch.sqsh", "--compression", "zstd:19", "--progress", "json"];
+    let run = interrupt_when(scene.program.command(&args).spawn().expect("it starts"), "\"id\":\"file\"");
+    assert_eq!(run.code, 130, "{}", run.stderr);
+    let out = scene.program.path("out");
+    assert!(files_below(&out).is_empty(), "{:?}", files_below(&out));
+    scene.assert_only_tags_added();
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::index::{Fault, Index};
 use crate::scene::{SPEC, Scene, TAG, interrupt, interrupt_when};
 
-const LIMIT: Duration = Duration::from_mins(3);
+const LIMIT: Duration = Duration::from_mins(10);
 
 #[test]
 #[ignore = "needs docker"]

@@ -8,15 +8,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use camino::Utf8PathBuf;
-use envforge::base::{
-    AptSources, BaseRequest, BaseTools, Distribution, MirrorSources, ProviderChoice, discover, prepare,
-};
+use envforge::base::{AptSources, BaseRequest, BaseTools, Distribution, MirrorSources, discover, prepare};
 use envforge::engine::{Docker, EngineSettings};
 use envforge::fetch::{FetchSettings, Fetcher};
 use envforge::model::compat::tables::{Channel, Status};
 use envforge::model::lock::{
     IndexKind, Lock, LockMetadata, LockedBase, LockedTool, SCHEMA, UserAdditions, WheelLayer,
 };
+use envforge::model::request::BaseChoice;
 use envforge::model::stack::{Flavour, Requires, Stack};
 use envforge::model::target::Target;
 use envforge::model::versions::Machine;
@@ -93,7 +92,8 @@ impl Fixture {
         let request = BaseRequest {
             name: "debian:12".to_owned(),
             suite: "bookworm".to_owned(),
-            provider: ProviderChoice::Bootstrap,
+            experimental: None,
+            provider: BaseChoice::Bootstrap,
             machine: Machine::X86_64,
             mirrors: mirrors(),
             locked: None,
@@ -163,6 +163,7 @@ impl Fixture {
             base_reference,
             base: &self.base,
             stack,
+            matrix: envforge::model::compat::embedded(),
             added,
             previous,
             preferred: None,
@@ -399,12 +400,8 @@ async fn vendor_repository_provides_nvcc() {
     let spec = "cuda:12.8-devel".parse().expect("a spec");
     let options = envforge::model::resolve::ResolveOptions::default();
     let target = Target::any(Machine::X86_64);
-    let stack = envforge::model::resolve::resolve(
-        &spec,
-        &target,
-        envforge::model::compat::Matrix::embedded(),
-        &options,
-    );
+    let stack =
+        envforge::model::resolve::resolve(&spec, &target, envforge::model::compat::embedded(), &options);
     let stack = stack.expect("the vendor has nvcc 12.8 for debian:12");
 
     f.settings.vendor.root = Some(format!("{}/repos", server.uri()).parse().expect("an address"));

@@ -106,6 +106,7 @@ fn in_image(tag: &str, command: &str) -> String {
 #[ignore = "needs docker"]
 fn project_gets_its_additions_and_one_package_is_one_layer() {
     let project = Project::new();
+    project.scene.lock_frozen();
     let tag = project.build();
     assert!(tag.starts_with("envforge/small:") && tag.ends_with("-unverified"), "{tag}");
     assert_eq!(in_image(&tag, "tree --version | cut -c1-4"), "tree");

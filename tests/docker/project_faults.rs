@@ -206,7 +206,8 @@ fn build_rejects_a_truncated_wheel() {
 #[test]
 #[ignore = "needs docker"]
 fn edited_lock_is_rejected_and_upgrade_rewrites_it() {
-    let project = Project::locked(&["own-package==1.0"]);
+    let project = Project::new(&["own-package==1.0"]);
+    let date = project.scene.lock_frozen();
     let lock = project.lock();
     let hash = crate::wheels::sha256(&own("1.0").bytes);
     assert!(lock.contains(&hash), "{lock}");
@@ -216,8 +217,8 @@ fn edited_lock_is_rejected_and_upgrade_rewrites_it() {
     let broken = lock.replacen("schema = 3\n", "<<<<<<< HEAD\nschema = 3\n", 1);
     project.write("envforge.lock", &broken);
     project.assert_not_locked(&["lock"], 2, &["envforge.lock", "line ", "`envforge lock --upgrade`"]);
-    // As the hint says.
-    project.scene.lock_with_only(&["lock", "--upgrade"], &lock, &[]);
+    // As the hint says, with the date that the broken file cannot tell.
+    project.scene.lock_with_only(&["lock", "--upgrade", "--as-of", &date], &lock, &[]);
     let without_time =
         |lock: &str| lock.lines().filter(|l| !l.starts_with("created")).collect::<Vec<_>>().join("\n");
     assert_eq!(without_time(&project.lock()), without_time(&lock));

@@ -11,7 +11,7 @@ mod remote;
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -238,20 +238,19 @@ async fn run_copies_and_collects_files_in_a_sandbox_too() {
 #[tokio::test]
 #[ignore = "needs docker"]
 async fn untrusted_program_is_ended_at_each_limit() {
+    /// A time that nothing reaches but what does not end.
     const LIMITS: RunLimits = RunLimits {
         processes: 20,
         memory: Some(64 << 20),
         tmp: 4 << 20,
-        time: Duration::from_secs(3),
+        time: Duration::from_mins(10),
         output: 1 << 20,
     };
     let docker = docker().await;
     let image = base(&docker, "limits").await;
     let run = async |words: &[&str], limits| {
-        let started = Instant::now();
         let request = RunRequest { sandbox: true, limits: Some(limits), ..run(&image, words) };
         let outcome = docker.run(request, Arc::new(NullReporter)).await.unwrap();
-        assert!(started.elapsed() < Duration::from_mins(1), "{words:?}");
         assert!(!containers().contains(&image.tag), "{words:?}: {}", containers());
         outcome
     };
@@ -262,17 +261,17 @@ async fn untrusted_program_is_ended_at_each_limit() {
     assert_eq!((flood.code, flood.reached), (137, Some(ReachedLimit::Output(1 << 20))));
     assert!(flood.stdout.len() <= 1 << 20, "{} bytes were kept", flood.stdout.len());
 
-    let asleep = run(&["sleep", "600"], LIMITS).await;
-    assert_eq!((asleep.code, asleep.reached), (137, Some(ReachedLimit::Time(LIMITS.time))));
+    let short = RunLimits { time: Duration::from_secs(3), ..LIMITS };
+    let asleep = run(&["sleep", "600"], short).await;
+    assert_eq!((asleep.code, asleep.reached), (137, Some(ReachedLimit::Time(short.time))));
 
-    let long = RunLimits { time: Duration::from_secs(40), ..LIMITS };
     let count = |stdout: &[u8]| -> i64 { String::from_utf8_lossy(stdout).trim().parse().expect("a number") };
-    let forks = run(&["forks"], long).await;
+    let forks = run(&["forks"], LIMITS).await;
     assert!((1..20).contains(&count(&forks.stdout)), "{forks:?}");
-    let full = run(&["fill", "/tmp/file"], long).await;
+    let full = run(&["fill", "/tmp/file"], LIMITS).await;
     assert!((1..=4).contains(&count(&full.stdout)), "{full:?}");
     if docker.info().unkept_limits.is_empty() {
-        let hungry = run(&["eat"], long).await;
+        let hungry = run(&["eat"], LIMITS).await;
         assert_eq!((hungry.code, hungry.reached), (137, Some(ReachedLimit::Memory(64 << 20))));
     }
 }
@@ -312,7 +311,7 @@ async fn dropped_run_removes_its_container() {
     let image = base(&docker, "drop").await;
     for wait in [1, 100, 1500] {
         let work = docker.run(run(&image, &["sleep", "600"]), Arc::new(NullReporter));
-        let ended = tokio::time::timeout(std::time::Duration::from_millis(wait), work).await;
+        let ended = tokio::time::timeout(Duration::from_millis(wait), work).await;
         assert!(ended.is_err(), "the container must still have been running");
         assert!(!containers().contains(&image.tag), "after {wait} ms: {}", containers());
     }
@@ -500,13 +499,13 @@ fn running(words: &str) -> bool {
 }
 
 async fn until(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..100 {
+    for _ in 0..3000 {
         if is_so() {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("not within 10 s: {what}");
+    panic!("not within five minutes: {what}");
 }
 
 #[tokio::test]

@@ -140,7 +140,7 @@ fn sshd(folder: &Utf8Path) -> (Sshd, u16) {
         .spawn()
         .expect("Debian's openssh-server is installed");
     let server = Sshd(child);
-    for _ in 0..100 {
+    for _ in 0..6000 {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return (server, port);
         }

@@ -333,7 +333,7 @@ def stopped():
     began = time.time()
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as parent:
         child = None
-        while child is None and parent.poll() is None and time.time() - began < 5:
+        while child is None and parent.poll() is None and time.time() - began < 60:
             child = next((pid for pid in children(parent.pid) if is_check(pid)), None)
             time.sleep(0.002)
         if child:

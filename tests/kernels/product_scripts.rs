@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use envforge::model::compat::Matrix;
 use envforge::model::compat::tables::{Product, Variant};
 
 use crate::scripts::outcomes;
@@ -58,7 +57,7 @@ fn gaps(product: &Product, rows: &[Variant]) -> Vec<String> {
 
 #[test]
 fn every_product_has_a_check_script_and_a_case() {
-    let matrix = Matrix::embedded();
+    let matrix = envforge::model::compat::embedded();
     let gaps: Vec<_> = matrix.products.iter().flat_map(|product| gaps(product, &matrix.variants)).collect();
     assert_eq!(gaps, Vec::<String>::new());
     let frameworks: BTreeSet<_> = matrix.products.iter().map(|product| product.framework.clone()).collect();
@@ -68,7 +67,7 @@ fn every_product_has_a_check_script_and_a_case() {
 
 #[test]
 fn product_without_a_script_is_reported_by_name() {
-    let matrix = Matrix::embedded();
+    let matrix = envforge::model::compat::embedded();
     let mut product =
         matrix.products.iter().find(|product| product.framework == "tensorrt").expect("a row").clone();
     "absent".clone_into(&mut product.framework);
@@ -159,4 +158,18 @@ fn broken_cuda_runtime_is_reported_by_its_own_name() {
         assert!(found.starts_with("OSError(") && found.contains(library), "{library}: {found}");
     }
     assert_eq!(cuda_of("libcudart.so.11.0", true), "11.8", "the wheel says what the runtime does not");
+}
+
+/// One was not, and its images failed the check `nvrtc`.
+#[test]
+fn agent_knows_each_framework_that_loads_the_nvrtc_of_torch() {
+    let check = include_str!("../../kernels/agent/src/checks/nvrtc.rs");
+    let list = check.lines().find(|line| line.starts_with("const LOADS_BUILTINS")).unwrap();
+    let matrix = envforge::model::compat::embedded();
+    let uses_torch = |row: &&Variant| row.companions.contains_key("torch");
+    let frameworks: Vec<_> =
+        matrix.variants.iter().filter(uses_torch).map(|row| format!("\"{}\"", row.framework)).collect();
+    assert!(frameworks.iter().any(|name| name == "\"vllm\""), "{frameworks:?}");
+    let unknown = frameworks.iter().find(|name| *name != "\"pytorch\"" && !list.contains(*name));
+    assert_eq!(unknown, None, "{list}");
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long a page may take to show what is looked for.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// What the driver calls an element's identifier.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// These keys, as `WebDriver` names them.

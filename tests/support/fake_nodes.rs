@@ -31,7 +31,8 @@ agent() {
     line driver gpu passed fine ',"gpus":"2"'
     line gemm-fp32-own gpu passed exact ""
     [ "$fault" != hang ] || exec sleep 600
-    sleep "${FLEET_SECONDS:-0}"
+    # Checks that go on when the test says so.
+    while [ -f "$here/wait" ]; do sleep 0.05; done
     # A fault that is not there when the node is asked again.
     [ "$fault" != once ] || { outcome=failed; rm "$here/faults/$node"; }
     line gemm-tf32-own gpu "$outcome" "$([ $outcome = passed ] && echo exact || echo '3 elements differ')" ""
@@ -66,8 +67,33 @@ run)
 esac
 "#;
 
-/// Runtimes that start files; `enroot` keeps what it has unpacked.
-const APPTAINER: &str = "\ncalled \"$@\"\nagent\n";
+/// Runtimes that start files; `enroot` keeps what it has unpacked. On some nodes the file is another one while it is started, and is then put
+/// back, or has its time set back.
+const APPTAINER: &str = r#"
+called "$@"
+file=
+for word; do
+    [ "$word" != /envforge/agent ] || break
+    file=$word
+done
+case $fault in
+exchanged-file)
+    mv "$file" "$file.kept"
+    echo another >"$file"
+    (agent)
+    mv -f "$file.kept" "$file"
+    ;;
+rewritten-file)
+    touch -r "$file" "$here/time"
+    cp "$file" "$here/kept"
+    tr h H <"$here/kept" >"$file"
+    (agent)
+    cp "$here/kept" "$file"
+    touch -r "$here/time" "$file"
+    ;;
+*) agent ;;
+esac
+"#;
 const ENROOT: &str = r#"
 called "$@"
 case $1 in
@@ -76,6 +102,14 @@ create) touch "$here/unpacked-$3" ;;
 start) agent ;;
 remove) rm "$here/unpacked-$3" ;;
 esac
+"#;
+/// Starts what is to have a network of its own in that of the test.
+const UNSHARE: &str = r#"
+called "$@"
+[ "$fault" != no-user-namespaces ] || { echo "unshare: unshare failed: Operation not permitted" >&2; exit 1; }
+while [ "$1" != -- ]; do shift; done
+shift 5 # the shell that sets the loopback up
+exec "$@"
 "#;
 /// A user as others are: root starts no files.
 const ID: &str = "\necho 1000\n";
@@ -174,7 +208,7 @@ if [ ${#nodes[@]} -gt 1 ] && [ -f "$here/refuse-many" ] || [ -f "$here/refuse-$s
 fi
 [ ! -f "$here/order" ] || [ ${#nodes[@]} -eq 1 ] || mapfile -t nodes <"$here/order"
 temporary=$(mktemp -d "$here/srun.XXXXXX")
-below() { for child in $(pgrep -P "$1"); do below "$child"; echo "$child"; done; }
+below() { for child in $(/bin/cat /proc/"$1"/task/*/children 2>/dev/null); do below "$child"; echo "$child"; done; }
 # Slurm signals every process of a step. A node hears twice of the end: its input ends, too.
 cancel() {
     echo ended >>"$here/ended"
@@ -270,6 +304,7 @@ impl FakeNodes {
         let folder = format!("only-{node}");
         std::fs::create_dir_all(self.folder.join(&folder)).expect("ours");
         self.program(&folder, name, if name == "enroot" { ENROOT } else { APPTAINER });
+        self.program(&folder, "unshare", UNSHARE);
         self.ordinary_user();
     }
 

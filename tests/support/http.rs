@@ -3,9 +3,9 @@
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 
-/// Method with path, and body, of one request; none when the caller went away, or sends nothing for half a minute.
+/// Method with path, and body, of one request; none when the caller went away, or sends nothing for five minutes.
 pub(crate) fn request(stream: &mut UnixStream) -> Option<(String, String)> {
-    stream.set_read_timeout(Some(std::time::Duration::from_secs(30))).ok()?;
+    stream.set_read_timeout(Some(std::time::Duration::from_mins(5))).ok()?;
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {

@@ -38,6 +38,8 @@ pub(crate) struct Content {
     pub(crate) sent: usize,
     /// Every request is answered with this status, if it is set.
     pub(crate) broken: Option<u16>,
+    /// What a tag that is fixed is refused with, in place of 409.
+    pub(crate) fixed_status: Option<u16>,
     /// After so many more requests connections end without an answer, if it is set.
     pub(crate) cut: Option<usize>,
 }
@@ -226,7 +228,7 @@ fn respond(
             if !name.starts_with("sha256:") {
                 if habits.fixed_tags && all.tags.contains_key(&name) {
                     return answer(
-                        409,
+                        all.fixed_status.unwrap_or(409),
                         "",
                         br#"{"errors":[{"code":"TAG_INVALID","message":"the tag is immutable"}]}"#,
                     );

@@ -61,7 +61,7 @@ impl Registry {
             .spawn()
             .expect("docker-registry starts");
         let registry = Self { process, address, port, folder };
-        let end = Instant::now() + Duration::from_secs(30);
+        let end = Instant::now() + Duration::from_mins(5);
         while TcpStream::connect((address, port)).is_err() {
             assert!(Instant::now() < end, "docker-registry does not listen");
             std::thread::sleep(Duration::from_millis(50));

@@ -17,8 +17,8 @@ use crate::engine::{docker, engine_socket};
 use crate::program::Run;
 use crate::scene::{SPEC, Scene, TAG};
 
-/// How long anything may take that a user waits for.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// What takes longer hangs.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A scene with the small image built, and a project.
 pub(crate) struct Shells {

@@ -35,6 +35,9 @@ pub(crate) struct Resize {
     pub(crate) columns: u16,
 }
 
+/// What must have been written, and what is done then.
+type Moment<'a> = (&'a [&'a str], &'a mut dyn FnMut(Pid));
+
 /// Runs a program to its end with a terminal for all three streams; `typed` waits in it from the start. Both streams are in `stdout`.
 pub(crate) fn run_on_terminal(command: Command, typed: &str) -> Run {
     let Screen { code, bytes, .. } = screen_of(command, 0, typed, None);
@@ -43,7 +46,27 @@ pub(crate) fn run_on_terminal(command: Command, typed: &str) -> Run {
 }
 
 /// The screen after a program that ran on a terminal of so many columns; 0: the terminal does not know its size.
-pub(crate) fn screen_of(mut command: Command, columns: u16, typed: &str, resize: Option<Resize>) -> Screen {
+pub(crate) fn screen_of(command: Command, columns: u16, typed: &str, resize: Option<Resize>) -> Screen {
+    run(command, columns, typed, resize, None)
+}
+
+/// The same of a program that is done something to, by its process, once all of `after` was written.
+pub(crate) fn screen_with(
+    command: Command,
+    columns: u16,
+    after: &[&str],
+    act: &mut dyn FnMut(Pid),
+) -> Screen {
+    run(command, columns, "", None, Some((after, act)))
+}
+
+fn run(
+    mut command: Command,
+    columns: u16,
+    typed: &str,
+    resize: Option<Resize>,
+    mut moment: Option<Moment<'_>>,
+) -> Screen {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
     grantpt(&master).expect("it is ours");
     unlockpt(&master).expect("it is ours");
@@ -86,6 +109,15 @@ pub(crate) fn screen_of(mut command: Command, columns: u16, typed: &str, resize:
             signal(Signal::CONT);
             emulator.screen_mut().set_size(cells(ROWS), cells(columns));
             waiting = None;
+        }
+        let came = |(after, _): &Moment<'_>| {
+            let written = String::from_utf8_lossy(&bytes);
+            after.iter().all(|text| written.contains(text))
+        };
+        if moment.as_ref().is_some_and(came)
+            && let Some((_, act)) = moment.take()
+        {
+            act(Pid::from_child(&child));
         }
     }
     assert!(waiting.is_none(), "the terminal was never resized: {}", String::from_utf8_lossy(&bytes));

@@ -20,8 +20,7 @@ use crate::workflow::target::named_gpu;
 use crate::workflow::verify_target::{found, provenance};
 
 /// The compute capabilities of the GPUs that were named.
-pub(super) fn named(names: &[String]) -> Result<Vec<ComputeCapability>, CommandError> {
-    let matrix = Matrix::current();
+pub(super) fn named(names: &[String], matrix: &Matrix) -> Result<Vec<ComputeCapability>, CommandError> {
     names.iter().map(|name| named_gpu(name, matrix).map(|gpu| gpu.compute_capability)).collect()
 }
 
@@ -38,7 +37,7 @@ pub(super) async fn checked(
         Some(lock) => project_of(session, args, lock)?,
         None => ProjectSource::Unused,
     };
-    let origin = provenance.origin(&image);
+    let origin = provenance.origin(&image, &session.matrix);
     let (level, none) = (Level::Static, &GpuSelection::None);
     let subject = CheckTarget { image: &image, name: &reference, origin, level, gpus: none, project };
     let mut verdict = check_for(session, &subject, gpus).await?;

@@ -13,8 +13,9 @@ use report::{VerifiedTags, VerifyOutcome, finish, no_report, shown};
 
 use crate::agent;
 use crate::engine::{GpuSelection, ImageInfo};
-use crate::evidence::{Entry, SigningKey};
+use crate::evidence::{AttestedNodes, Entry, SigningKey};
 use crate::failure::Exit;
+use crate::host;
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
@@ -27,7 +28,7 @@ use crate::settings::Settings;
 use crate::store::{Store, StoreError, reports};
 use crate::workflow::check::{CheckTarget, ProjectSource, check};
 use crate::workflow::error::CommandError;
-use crate::workflow::evidence::{EvidenceError, attach, signing_key};
+use crate::workflow::evidence::{Attester, EvidenceError, signing_key};
 use crate::workflow::fleet::is_image_file;
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
@@ -36,16 +37,16 @@ use crate::workflow::proven::{lock_of_build, proven, reports_of, save_report};
 use crate::workflow::push::{Pushed, push_verified, pushable, warn_of_licences};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::required_evidence::{KeptProofs, status_by_policy, subject_here};
-use crate::workflow::session::Session;
+use crate::workflow::session::{LazySession, Session};
 use crate::workflow::spec_parts::restricted_names;
 use crate::workflow::speed_baseline;
 use crate::workflow::verify_target::{Provenance, found, local, provenance};
 
 pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Result<Exit, CommandError> {
-    let images = restricted_names(&args.images, &args.parts)?;
+    let images = restricted_names(&args.images, &args.parts, &settings.matrix)?;
     let args = &request::Verify { images, ..args.clone() };
     if let Some(on) = &args.fleet.on {
-        return nodes::ask(args, on, settings).await;
+        return Box::pin(nodes::ask(args, on, settings)).await;
     }
     if !args.fleet.merge.is_empty() {
         return nodes::merge_files(args, settings);
@@ -60,8 +61,9 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
         return here::verify_file(args, file, settings).await;
     }
     let gpus = selection(args.gpus.as_deref())?;
-    let absent = absent_gpu::named(&args.gpu)?;
-    let Some(args) = &subjects::with_images(args, &gpus, settings).await? else { return Ok(Exit::Done) };
+    let absent = absent_gpu::named(&args.gpu, &settings.matrix)?;
+    let lazy = LazySession::of(settings);
+    let Some(args) = &subjects::with_images(args, &gpus, &lazy).await? else { return Ok(Exit::Done) };
     if args.lock.is_some() && args.images.len() > 1 {
         return Err(RequestError::OneSpecOnly { option: "--lock", count: args.images.len() }.into());
     }
@@ -70,15 +72,15 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     let mut answers = Vec::new();
     if args.last {
         for name in &args.images {
-            answers.push(last(settings, name).await);
+            answers.push(last(&lazy, name).await);
         }
     } else {
-        let session = Session::open(settings, None).await?;
+        let session = lazy.session().await?;
         for name in &args.images {
             answers.push(if absent.is_empty() {
-                one(&session, args, (&gpus, key.as_ref()), name).await
+                one(session, args, (&gpus, key.as_ref()), name).await
             } else {
-                VerifyOutcome::of(name, absent_gpu::checked(&session, args, &absent, name).await)
+                VerifyOutcome::of(name, absent_gpu::checked(session, args, &absent, name).await)
             });
         }
     }
@@ -98,7 +100,7 @@ async fn one(
             let mut reward = VerifiedTags::default();
             let mut given = give(session, args, &checked, &mut reward).await;
             if let Some(key) = key {
-                let attested = attest(session, (name, key), &checked, &mut reward).await;
+                let attested = attest(session, args, (name, key), &checked, &mut reward).await;
                 given = given.and(attested);
             }
             let proven = proven(&session.store, &*session.reporter, &checked.image);
@@ -148,7 +150,7 @@ async fn checked(
 ) -> Result<Checked, CommandError> {
     let Named { reference, image } = found(session, name).await?;
     let provenance = provenance(session, args.lock.as_deref(), &image).await?;
-    let origin = provenance.origin(&image);
+    let origin = provenance.origin(&image, &session.matrix);
     let project = &match &provenance.lock {
         Some(lock) => project_of(session, args, lock)?,
         None => ProjectSource::Unused,
@@ -226,6 +228,7 @@ async fn give(
 /// Signs what the report proves, or withdraws, and attaches it to the image where a registry has it.
 async fn attest(
     session: &Session<'_>,
+    args: &request::Verify,
     (name, key): (&str, &SigningKey),
     Checked { image, verdict, lock }: &Checked,
     reward: &mut VerifiedTags,
@@ -234,7 +237,13 @@ async fn attest(
     if lock.is_none() {
         return Err(EvidenceError::Foreign { image: named() }.into());
     }
-    let entries = Entry::of_report(&verdict.of_image(), &agent::sha256());
+    let mut entries = Entry::of_report(&verdict.of_image(), &agent::sha256());
+    if args.attest_nodes {
+        // Which UUID is of which model is not known here.
+        let is_one_model = entries.windows(2).all(|pair| pair[0].gpu == pair[1].gpu);
+        let nodes = attested_nodes(session, args.gpus.is_none() && is_one_model);
+        entries.iter_mut().filter(|entry| entry.stands()).for_each(|entry| entry.nodes.clone_from(&nodes));
+    }
     if entries.is_empty() {
         let why = match verdict.verdict {
             VerdictStatus::Undecided => "the host hindered the checks",
@@ -249,9 +258,21 @@ async fn attest(
     let target =
         where_pushed(name, image, reward).ok_or_else(|| EvidenceError::NotPushed { image: named() })?;
     let subject = subject_here(session, &target, image).await?;
-    let attached = attach(&session.registry, (&target, &subject), key, &entries, &session.reporter).await?;
+    let attached = Attester::of(session, key).attach((&target, &subject), &entries).await?;
     reward.attested.push(format!("{} by key {}", attached.pinned, attached.key));
     Ok(())
+}
+
+/// The engine's machine by name, with the UUIDs of its GPUs if it is this one and the checks had all of them.
+fn attested_nodes(session: &Session<'_>, has_all: bool) -> AttestedNodes {
+    let (info, here) = (session.engine.info(), host::boot().map(|boot| boot.name));
+    let is_here = info.local && (info.host.is_none() || info.host == here);
+    // A remote engine without a name is some other machine.
+    let name = info.host.clone().or_else(|| here.filter(|_| info.local));
+    let Some(name) = name else { return AttestedNodes::new() };
+    let found = if is_here && has_all { host::gpu_identities() } else { None };
+    let uuids = found.map(|found| found.devices.into_iter().collect()).unwrap_or_default();
+    AttestedNodes::from([(name, uuids)])
 }
 
 /// The image in a registry: where this run pushed it, what was typed, or where the engine has it from.
@@ -276,14 +297,14 @@ async fn note_moved_tag(session: &Session<'_>, tag: &str, to: &str) -> Result<()
 }
 
 /// The report that counts most, and what all of them prove.
-async fn last(settings: &Settings, name: &str) -> VerifyOutcome {
-    match kept_reports(settings, name).await {
+async fn last(lazy: &LazySession<'_>, name: &str) -> VerifyOutcome {
+    match kept_reports(lazy, name).await {
         Err(error) => VerifyOutcome::of(name, Err(error)),
         Ok((reports, lock, by_key)) => {
             let proven = reports.proven(lock.as_ref()).to_string();
             if let Some(id) = reports.image() {
                 let text = format!("image {}: {proven}", short_id(id));
-                reporter(settings.output).report(Event::Note { text });
+                reporter(lazy.settings.output).report(Event::Note { text });
             }
             VerifyOutcome { proven, by_key, ..VerifyOutcome::of(name, shown(&reports, lock.as_ref(), name)) }
         }
@@ -293,15 +314,16 @@ async fn last(settings: &Settings, name: &str) -> VerifyOutcome {
 /// The reports of an image, with the lock it was built from here and whose key proves it; the engine is asked which image the name means
 /// now, if it answers.
 async fn kept_reports(
-    settings: &Settings,
+    lazy: &LazySession<'_>,
     name: &str,
 ) -> Result<(ImageReports, Option<Lock>, Option<String>), CommandError> {
-    if let Ok(session) = Session::open(settings, None).await
-        && let Some(Named { image, .. }) = local(&session, name).await?
+    let settings = lazy.settings;
+    if let Ok(session) = lazy.session().await
+        && let Some(Named { image, .. }) = local(session, name).await?
     {
         let lock = lock_of_build(&session.store, &*session.reporter, &image.id)?;
         let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
-        let by_key = by_key(&session, &image, &reports.proven(lock.as_ref()))?;
+        let by_key = by_key(session, &image, &reports.proven(lock.as_ref()))?;
         return Ok((reports, lock, by_key));
     }
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;

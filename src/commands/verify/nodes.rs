@@ -109,7 +109,7 @@ pub(super) async fn ask(
         return Err(FleetError::NoneAsked { program, why }.into());
     }
     let (attested, unsigned) = match &signed {
-        Some(signed) => match signed.attach(&fleet, &reporter).await {
+        Some(signed) => match signed.attach((&fleet, args.attest_nodes), &reporter).await {
             Ok(line) => (Some(line), None),
             Err(error) => (None, Some(error)),
         },

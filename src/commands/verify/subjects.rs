@@ -3,7 +3,6 @@
 use crate::engine::GpuSelection;
 use crate::model::request::{self, Level, LockOptions, TargetOptions};
 use crate::report::{Event, Printer};
-use crate::settings::Settings;
 use crate::workflow::build_request::wanted;
 use crate::workflow::confirm::{can_ask, confirm};
 use crate::workflow::error::CommandError;
@@ -13,29 +12,29 @@ use crate::workflow::own_images::{
     NoImageChosen, counted, image_of_project, is_outside_project, note_stale_lock, nothing_built, own_images,
 };
 use crate::workflow::proven::proven;
-use crate::workflow::session::Session;
+use crate::workflow::session::LazySession;
 
 /// The request with the images that it means; `None`: there is nothing to do.
 pub(super) async fn with_images(
     args: &request::Verify,
     gpus: &GpuSelection,
-    settings: &Settings,
+    lazy: &LazySession<'_>,
 ) -> Result<Option<request::Verify>, CommandError> {
     if !args.images.is_empty() {
         return Ok(Some(args.clone()));
     }
-    let session = Session::open(settings, None).await?;
+    let (session, settings) = (lazy.session().await?, lazy.settings);
     let is_named = args.project.environment.is_some() || args.project.project.is_some();
     let mut args = args.clone();
     if is_named || !is_outside_project(settings) {
         let source = LockOptions::default();
         let wanted = wanted(None, &args.project, &source, &TargetOptions::default(), settings)?;
-        let image = image_of_project(&session, &wanted, args.last).await?;
-        note_stale_lock(&session, &wanted).await?;
+        let image = image_of_project(session, &wanted, args.last).await?;
+        note_stale_lock(session, &wanted).await?;
         args.images = vec![image.reference];
         return Ok(Some(args));
     }
-    let own = own_images(&session).await?;
+    let own = own_images(session).await?;
     if own.is_empty() {
         return Err(nothing_built(settings));
     }
@@ -56,7 +55,7 @@ pub(super) async fn with_images(
     if !can_ask() {
         return Err(NoImageChosen::CannotAsk { images: args.images }.into());
     }
-    if args.level != Level::Static && gpus::request(&session, gpus).is_none() {
+    if args.level != Level::Static && gpus::request(session, gpus).is_none() {
         args.level = Level::Static;
         let text =
             "no GPU on the engine's host: the static checks run, and no image gets a verified tag".to_owned();

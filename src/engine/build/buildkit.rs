@@ -17,7 +17,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use super::progress::{Progress, plain};
-use super::session::Session;
+use super::session::BuildSession;
 use super::types::ImageBuildRequest;
 use crate::engine::error::EngineError;
 use crate::engine::transport::classify_error::{connection_lost, step_failure};
@@ -40,7 +40,7 @@ pub(super) async fn build_in_session(
     reporter: &dyn Reporter,
     exporting: &AtomicBool,
 ) -> Result<(), EngineError> {
-    let session = Session::open(daemon, request).await?;
+    let session = BuildSession::open(daemon, request).await?;
     let mut control = control(daemon).await?;
     let mut watcher = control.clone();
     let reference = format!("{:032x}", rand::random::<u128>());

@@ -29,7 +29,7 @@ use crate::engine::transport::upgrade::grpc;
 const SECRET: usize = 500 * 1024;
 
 /// A session with the daemon.
-pub(super) struct Session {
+pub(super) struct BuildSession {
     /// Its id in the build request.
     pub(super) id: String,
     /// What was refused of the context.
@@ -37,7 +37,7 @@ pub(super) struct Session {
     _server: AbortOnDropHandle<()>,
 }
 
-impl Session {
+impl BuildSession {
     /// Opens a session for this build; the daemon requests nothing before the build starts.
     pub(super) async fn open(daemon: &Daemon, request: &ImageBuildRequest) -> Result<Self, EngineError> {
         let secrets = SecretBytes::new(&request.secrets)?;

@@ -195,7 +195,7 @@ const OBJECTS: &[Object] = &[
             ("checked", "false: no key was given, and anybody may have said it"),
             (
                 "entries",
-                "each `gpu`, `capability`, `count`, `nccl` (GPUs at once), `driver`, `level`, `outcome` (`passed`, `withdrawn`), `checked`, `agent`, `lock`, `engine`, `versions`, `passed`, `skipped`, `speeds`, `signer` (SHA-256 of the key), `issued`",
+                "each `gpu`, `capability`, `count`, `nccl` (GPUs at once), `driver`, `level`, `outcome` (`passed`, `withdrawn`), `checked`, `agent`, `lock`, `engine`, `versions`, `passed`, `skipped`, `speeds`, `nodes` (with `--attest-nodes`: names with GPU UUIDs), `signer` (SHA-256 of the key), `issued`",
             ),
             ("ignored", "statements that do not count, a line each"),
         ],

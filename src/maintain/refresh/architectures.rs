@@ -2,6 +2,7 @@
 //! and dropped, so memory holds one range only. Parses only exact matches of CUDA's code containers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -17,14 +18,16 @@ const SMALLEST: u64 = 64 << 10;
 /// The head of a member of a zip archive, before its name.
 const LOCAL_HEAD: usize = 30;
 
-/// The architectures a wheel is for: those that at least half as much code was found for as for the commonest. A few kernels
-/// are often made for others too, which makes no framework run there.
+/// The architectures a wheel is for: those that at least half as much machine code was found for as for the middle one. A few
+/// kernels are often made for others too, which makes no framework run there, and some are made for the newest alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Targets {
     /// Machine code.
     pub(crate) arch: BTreeSet<ComputeCapability>,
     /// PTX.
     pub(crate) ptx: BTreeSet<ComputeCapability>,
+    /// The version of the PTX, `9.0`; `None`: it was not read, or differs.
+    pub(crate) ptx_isa: Option<String>,
 }
 
 /// Number of code images of each kind per architecture.
@@ -32,16 +35,22 @@ pub(crate) struct Targets {
 struct Found {
     arch: BTreeMap<ComputeCapability, usize>,
     ptx: BTreeMap<ComputeCapability, usize>,
+    /// Versions of the PTX that was read.
+    ptx_isa: BTreeSet<String>,
 }
 
 impl Found {
     /// `None` without code.
     fn targets(&self) -> Option<Targets> {
-        let most = *self.arch.values().chain(self.ptx.values()).max()?;
+        let counted = if self.arch.is_empty() { &self.ptx } else { &self.arch };
+        let mut counts: Vec<_> = counted.values().copied().collect();
+        counts.sort_unstable();
+        let middle = *counts.get(counts.len() / 2)?;
         let common = |all: &BTreeMap<ComputeCapability, usize>| {
-            all.iter().filter(|(_, count)| **count * 2 >= most).map(|(one, _)| *one).collect()
+            all.iter().filter(|(_, count)| **count * 2 >= middle).map(|(one, _)| *one).collect()
         };
-        Some(Targets { arch: common(&self.arch), ptx: common(&self.ptx) })
+        let ptx_isa = self.ptx_isa.first().filter(|_| self.ptx_isa.len() == 1).cloned();
+        Some(Targets { arch: common(&self.arch), ptx: common(&self.ptx), ptx_isa })
     }
 }
 
@@ -49,20 +58,41 @@ impl Found {
 pub(crate) async fn targets(fetcher: &Fetcher, wheel: &IndexWheel) -> Result<Targets, String> {
     let members = members(fetcher, wheel).await?;
     let mut scan = Scan::default();
-    for member in members.iter().filter(|one| is_own_library(&one.name) && one.size >= SMALLEST) {
+    for member in
+        members.iter().filter(|one| is_own_library(&wheel.name.package, &one.name) && one.size >= SMALLEST)
+    {
         scan.next_library();
         read(fetcher, wheel, member, &mut scan).await.map_err(|why| format!("{}: {why}", member.name))?;
     }
     scan.found.targets().ok_or_else(|| "no GPU code found".to_owned())
 }
 
-/// Whether a library is from the framework's own build: bundled CUDA libraries have code for other GPUs.
-fn is_own_library(name: &str) -> bool {
+/// Bundled libraries by the beginning of their names: those of CUDA have code for other GPUs.
+const BUNDLED: [&str; 13] = [
+    "libcuda",
+    "libcublas",
+    "libcudnn",
+    "libcufft",
+    "libcufile",
+    "libcupti",
+    "libcurand",
+    "libcusolver",
+    "libcusparse",
+    "libnv",
+    "libnccl",
+    "libtriton",
+    "libmagma",
+];
+
+/// Whether a library is from the framework's own build.
+fn is_own_library(package: &str, name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
-    let of_cuda = ["libcu", "libnv", "libnccl", "libtriton", "libmagma"];
+    // The others of vLLM are attention for some GPUs each: it chooses among them.
+    let is_needed = package != "vllm" || file.starts_with("_C") || file.starts_with("_moe_C");
     // `.so`, or `.so.12`: a file name's parts, as the linker reads them.
-    file.split('.').skip(1).any(|part| part == "so")
-        && !of_cuda.iter().any(|start| file.starts_with(start))
+    is_needed
+        && file.split('.').skip(1).any(|part| part == "so")
+        && !BUNDLED.iter().any(|start| file.starts_with(start))
         && !name
             .split('/')
             .any(|folder| folder == "nvidia" || folder.split('.').skip(1).any(|part| part == "libs"))
@@ -127,6 +157,30 @@ const CONTAINER: usize = 16;
 const ENTRY: usize = 32;
 const PTX: u16 = 1;
 const CUBIN: u16 = 2;
+/// What the linker of the driver compiles on: no GPU runs it by itself.
+const INTERMEDIATE: u16 = 8;
+/// Size of the beginning of PTX that is read: packed, its first block is smaller.
+const TEXT: u64 = 160 << 10;
+/// Number of images of PTX whose beginning is read in one library: one compiler made them all.
+const TEXTS: usize = 4;
+/// How packed PTX begins.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Returns the version of PTX: `9.0` of `.version 9.0`. What is packed by LZ4 has it as it is.
+fn ptx_isa(image: &[u8]) -> Option<String> {
+    const WORD: &[u8] = b".version ";
+    let mut unpacked = Vec::new();
+    if image.starts_with(&ZSTD) {
+        // The image is cut off: an error comes after its beginning.
+        let _ = zstd::stream::read::Decoder::new(image).ok()?.take(4096).read_to_end(&mut unpacked);
+    } else {
+        unpacked.extend(image.iter().take(400));
+    }
+    let at = unpacked.windows(WORD.len()).position(|word| word == WORD)? + WORD.len();
+    let number = unpacked[at..].iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.');
+    let number: String = number.map(|byte| char::from(*byte)).collect();
+    number.contains('.').then_some(number)
+}
 
 /// Looks for containers of code in a library that passes by, and reads the heads of their entries.
 #[derive(Default)]
@@ -136,6 +190,13 @@ struct Scan {
     passed: u64,
     /// The beginning of a head, until all of it is there.
     head: Vec<u8>,
+    /// The beginning of PTX, and how much of it lacks.
+    text: Vec<u8>,
+    lacks: usize,
+    /// Size of the rest of the head that it begins with.
+    head_rest: usize,
+    /// Number of images of PTX that were read.
+    texts: usize,
     /// Bytes of code to pass over.
     skip: u64,
     /// Remaining bytes of the current container.
@@ -149,7 +210,9 @@ impl Scan {
 
     fn feed(&mut self, mut bytes: &[u8]) -> Result<(), String> {
         while !bytes.is_empty() {
-            let taken = if self.skip > 0 {
+            let taken = if self.lacks > 0 {
+                self.read_text(bytes)
+            } else if self.skip > 0 {
                 let step = self.skip.min(bytes.len() as u64);
                 self.skip -= step;
                 usize::try_from(step).unwrap_or(bytes.len())
@@ -202,6 +265,18 @@ impl Scan {
         Ok(taken)
     }
 
+    /// Takes up the beginning of PTX, and reads its version once all of it is there.
+    fn read_text(&mut self, bytes: &[u8]) -> usize {
+        let taken = self.lacks.min(bytes.len());
+        self.text.extend(&bytes[..taken]);
+        self.lacks -= taken;
+        if self.lacks == 0 {
+            let text = std::mem::take(&mut self.text);
+            self.found.ptx_isa.extend(ptx_isa(text.get(self.head_rest..).unwrap_or_default()));
+        }
+        taken
+    }
+
     /// An invalid header is other data; the search continues after it.
     fn container_head(&mut self, head: &[u8]) {
         let own = u16::from_le_bytes([head[6], head[7]]);
@@ -218,23 +293,37 @@ impl Scan {
         let whole = own.checked_add(u64_at(head, 8)).filter(|whole| *whole <= self.container);
         let capability = u8::try_from(arch / 10).ok().filter(|_| (20..1000).contains(&arch));
         let targets = match kind {
-            CUBIN => &mut self.found.arch,
-            PTX => &mut self.found.ptx,
+            CUBIN => Some(&mut self.found.arch),
+            PTX => Some(&mut self.found.ptx),
+            INTERMEDIATE => None,
             _ => return Err("unknown layout of GPU code".to_owned()),
         };
         let (Some(whole), Some(major), true) = (whole, capability, own >= ENTRY as u64) else {
             return Err("unknown layout of GPU code".to_owned());
         };
         let minor = u8::try_from(arch % 10).unwrap_or_default();
-        *targets.entry(ComputeCapability { major, minor }).or_default() += 1;
+        if let Some(targets) = targets {
+            *targets.entry(ComputeCapability { major, minor }).or_default() += 1;
+        }
         self.container -= whole;
         self.skip = whole - ENTRY as u64;
+        if kind == PTX && self.texts < TEXTS {
+            let read = self.skip.min(TEXT);
+            self.skip -= read;
+            self.texts += 1;
+            self.lacks = usize::try_from(read).unwrap_or_default();
+            self.head_rest = usize::try_from(own).unwrap_or(usize::MAX).saturating_sub(ENTRY);
+        }
         Ok(())
     }
 
     /// The library has ended: inside a container, something was not understood.
     fn end(&self) -> Result<(), String> {
-        if self.container > 0 || self.skip > 0 { Err("truncated GPU code".to_owned()) } else { Ok(()) }
+        if self.container > 0 || self.skip > 0 || self.lacks > 0 {
+            Err("truncated GPU code".to_owned())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -285,7 +374,7 @@ mod tests {
 
     fn targets_of(arch: &[&str], ptx: &[&str]) -> Targets {
         let set = |all: &[&str]| all.iter().map(|text| text.parse().expect("a capability")).collect();
-        Targets { arch: set(arch), ptx: set(ptx) }
+        Targets { arch: set(arch), ptx: set(ptx), ptx_isa: None }
     }
 
     const IMAGES: [(u16, u32); 4] = [(2, 70), (2, 90), (2, 120), (1, 120)];
@@ -329,6 +418,32 @@ mod tests {
     }
 
     #[test]
+    fn kernels_for_the_newest_alone_do_not_hide_the_others() {
+        let arch = [((7, 5), 217), ((8, 0), 308), ((9, 0), 600), ((12, 0), 317), ((12, 1), 1)];
+        let arch = arch.map(|((major, minor), count)| (ComputeCapability { major, minor }, count));
+        let found = Found { arch: arch.into(), ..Found::default() };
+        assert_eq!(found.targets(), Some(targets_of(&["7.5", "8.0", "9.0", "12.0"], &[])));
+    }
+
+    #[test]
+    fn version_of_ptx_is_read_packed_or_not() {
+        let text = b"\n//\n.version 9.4\n.target sm_121\n.address_size 64\n".repeat(9000);
+        assert_eq!(ptx_isa(&text).as_deref(), Some("9.4"));
+        assert_eq!(ptx_isa(b"<\n//\x03\x00\xf0\x1e\n.version 8.8\n.target").as_deref(), Some("8.8"));
+        let packed = zstd::encode_all(text.as_slice(), 1).expect("packed");
+        assert_eq!(ptx_isa(&packed).as_deref(), Some("9.4"));
+        assert_eq!(ptx_isa(b"no text"), None);
+    }
+
+    #[test]
+    fn intermediate_code_is_no_target() {
+        let mut scan = Scan::default();
+        scan.feed(&library(&[(2, 90), (8, 75)])).expect("as measured");
+        scan.end().expect("whole");
+        assert_eq!(scan.found.targets(), Some(targets_of(&["9.0"], &[])));
+    }
+
+    #[test]
     fn unknown_layout_is_reported() {
         let feed = |file: &[u8]| {
             let mut scan = Scan::default();
@@ -345,7 +460,7 @@ mod tests {
         for own in
             ["torch/lib/libtorch_cuda.so", "cupy/cuda/thrust.cpython-311-x86_64-linux-gnu.so", "a/libx.so.3"]
         {
-            assert!(is_own_library(own), "{own}");
+            assert!(is_own_library("x", own), "{own}");
         }
         for other in [
             "torch/lib/libcudnn_ops_infer.so.8",
@@ -354,8 +469,12 @@ mod tests {
             "nvidia/cublas/lib/x.so",
             "torch/README",
         ] {
-            assert!(!is_own_library(other), "{other}");
+            assert!(!is_own_library("x", other), "{other}");
         }
+        // A framework's name may begin as CUDA's do.
+        assert!(is_own_library("libcudf-cu13", "libcudf/lib64/libcudf.so"));
+        assert!(is_own_library("vllm", "vllm/_C_stable_libtorch.abi3.so"));
+        assert!(!is_own_library("vllm", "vllm/vllm_flash_attn/_vllm_fa3_C.abi3.so"));
     }
 
     #[tokio::test]

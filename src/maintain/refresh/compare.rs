@@ -305,22 +305,38 @@ pub(super) fn pins(metadata: &str, machine: &str) -> BTreeMap<String, String> {
     pins_with(metadata, machine, &[])
 }
 
-/// Returns the `==` pins of a wheel's metadata for Linux, that processor and these extras.
-fn pins_with(metadata: &str, machine: &str, extras: &[&str]) -> BTreeMap<String, String> {
+/// A requirement of METADATA.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Requirement {
+    /// The package.
+    pub(super) name: String,
+    /// Its extras: `nvrtc` of `cuda-toolkit[nvrtc]`.
+    pub(super) extras: Vec<String>,
+    /// The conditions without blanks: `==13.*`; empty: any version.
+    pub(super) conditions: String,
+}
+
+/// Returns the requirements of a wheel's metadata for Linux, that processor and these extras.
+pub(super) fn requirements(metadata: &str, machine: &str, extras: &[&str]) -> Vec<Requirement> {
     let headers = metadata.split("\n\n").next().unwrap_or_default();
     let lines = headers.lines().filter_map(|line| line.strip_prefix("Requires-Dist:"));
-    lines.filter_map(|line| pin(line.trim(), machine, extras)).collect()
+    lines.filter_map(|line| requirement(line.trim(), machine, extras)).collect()
+}
+
+/// Returns the `==` pins of a wheel's metadata for Linux, that processor and these extras.
+pub(super) fn pins_with(metadata: &str, machine: &str, extras: &[&str]) -> BTreeMap<String, String> {
+    requirements(metadata, machine, extras).into_iter().filter_map(pin).collect()
 }
 
 /// Returns the extras with which a row installs its package: `and-cuda` of `tensorflow[and-cuda]==2.16.1`.
-fn extras(row: &Variant) -> Vec<&str> {
+pub(super) fn extras(row: &Variant) -> Vec<&str> {
     let first = row.install.first().map_or("", String::as_str);
     let inside = first.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or_else(Vec::new, |(names, _)| names.split(',').map(str::trim).collect())
 }
 
-fn pin(requirement: &str, machine: &str, extras: &[&str]) -> Option<(String, String)> {
-    let (what, marker) = requirement.split_once(';').unwrap_or((requirement, ""));
+fn requirement(line: &str, machine: &str, extras: &[&str]) -> Option<Requirement> {
+    let (what, marker) = line.split_once(';').unwrap_or((line, ""));
     let marker = marker.replace('\'', "\"");
     let other = |name: &str, value: &str| {
         marker.contains(&format!("{name} == \"")) && !marker.contains(&format!("{name} == \"{value}\""))
@@ -334,9 +350,23 @@ fn pin(requirement: &str, machine: &str, extras: &[&str]) -> Option<(String, Str
     {
         return None;
     }
-    let (name, version) = what.split_once("==")?;
-    let name = name.trim().trim_end_matches('(').trim().split('[').next()?;
-    Some((name.to_ascii_lowercase().replace('_', "-"), version.trim().trim_end_matches(')').to_owned()))
+    let end = what.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(what.len());
+    let (name, rest) = what.split_at(end);
+    let inside = rest.trim().strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (own, conditions) = inside.unwrap_or(("", rest.trim()));
+    Some(Requirement {
+        name: name.to_ascii_lowercase().replace('_', "-"),
+        extras: own.split(',').map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned).collect(),
+        conditions: conditions.trim().trim_start_matches('(').trim_end_matches(')').replace(' ', ""),
+    })
+}
+
+fn pin(requirement: Requirement) -> Option<(String, String)> {
+    let Requirement { name, conditions, .. } = requirement;
+    // A compatible release of Triton is one of its patches: `~=3.9.0`.
+    let patch = || conditions.strip_prefix("~=").filter(|_| name == "triton");
+    let version = conditions.strip_prefix("==").or_else(patch)?.to_owned();
+    Some((name, version))
 }
 
 #[cfg(test)]
@@ -355,7 +385,11 @@ mod tests {
         let of = |row: &&Variant| {
             row.framework == "pytorch" && row.version.to_string() == "2.8.0" && row.machine == Machine::X86_64
         };
-        let found = Matrix::current().variants.iter().filter(of).find(|row| row.channel == Channel::Default);
+        let found = crate::model::compat::embedded()
+            .variants
+            .iter()
+            .filter(of)
+            .find(|row| row.channel == Channel::Default);
         found.expect("torch 2.8.0 of the default channel").clone()
     }
 
@@ -374,7 +408,7 @@ mod tests {
     #[test]
     fn ptx_of_an_unknown_cuda_is_not_a_difference() {
         let set = |all: &[&str]| all.iter().map(|one| one.parse().expect("a capability")).collect();
-        let targets = |ptx: &[&str]| Targets { arch: set(&["9.0"]), ptx: set(ptx) };
+        let targets = |ptx: &[&str]| Targets { arch: set(&["9.0"]), ptx: set(ptx), ptx_isa: None };
         let fields = |row: &Variant, targets: &Targets| -> Vec<_> {
             let found = target_findings(row, "x.whl", targets);
             found.iter().map(ToString::to_string).filter(|text| text.contains("ptx")).collect()
@@ -441,7 +475,7 @@ mod tests {
             let found = missing(matrix, "pytorch", "torch", &releases(texts));
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        let matrix = Matrix::current();
+        let matrix = crate::model::compat::embedded();
         let all = ["0.4.1", "1.0.0", "1.6.0", "1.7.1", "2.7.0", "2.7.5", "2.99.0"];
         let text = |version: &str| {
             format!("missing: torch {version} has neither a row nor a `known_version` with the reason")
@@ -473,7 +507,7 @@ mod tests {
             let found = unlisted_findings(matrix, "torch", &[&row()], &published);
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        let mut matrix = Matrix::current().clone();
+        let mut matrix = crate::model::compat::embedded().clone();
         matrix.rowless_wheels.clear();
         assert_eq!(
             reported(&matrix),

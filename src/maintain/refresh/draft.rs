@@ -6,8 +6,10 @@ use std::fmt::Write as _;
 use super::architectures::Targets;
 use super::compare::{Published, pins};
 use crate::model::compat::Matrix;
-use crate::model::compat::tables::Variant;
-use crate::model::versions::{ComputeCapability, FrameworkVersion, GlibcVersion, Machine, PythonVersion};
+use crate::model::compat::tables::{UnmeasuredLibrary, Variant};
+use crate::model::versions::{
+    ComputeCapability, FrameworkVersion, GlibcVersion, LibraryVersion, Machine, PythonVersion,
+};
 
 /// A proposed row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,12 @@ impl DraftRow {
     /// Whether a file has the row already, drafted on whatever day.
     pub(crate) fn is_in(&self, file: &str) -> bool {
         file.contains(&self.content())
+    }
+
+    /// Returns the variant that the row is; `None` for one that lacks a field, or is of another table.
+    pub(crate) fn variant(&self) -> Option<Variant> {
+        let whole = self.table == "variant" && self.unknown.is_empty();
+        whole.then(|| toml::from_str(&self.lines.join("\n")).ok())?
     }
 
     /// The row below the line with its date.
@@ -142,6 +150,40 @@ pub(crate) fn draft(matrix: &Matrix, release: &NewRelease<'_>) -> Option<DraftRo
     Some(row)
 }
 
+/// Returns rows of the cuDNN and NCCL of a variant that the matrix has none of: their GPU code was not read.
+pub(crate) fn unmeasured(matrix: &Matrix, variant: &Variant) -> Vec<DraftRow> {
+    let (major, machine) = (variant.cuda.major, variant.machine);
+    let suffix = format!("-cu{major}");
+    let named = |library: &str, version: &LibraryVersion| {
+        let is_it = |row: &&UnmeasuredLibrary| row.library == library && row.version == *version;
+        let mut rows = matrix.unmeasured.iter().filter(is_it);
+        rows.any(|row| row.cuda_major == major && row.machine == machine)
+    };
+    let cudnn = variant.cudnn.as_ref().filter(|version| {
+        let mut rows = matrix.cudnn.iter().filter(|row| row.version == **version && row.machine == machine);
+        !rows.any(|row| row.cuda_major == major) && !named("cudnn", version)
+    });
+    let nccl = variant.nccl.as_ref().filter(|version| {
+        let mut rows = matrix.nccl.iter().filter(|row| row.version == **version && row.machine == machine);
+        !rows.any(|row| row.package.ends_with(&suffix)) && !named("nccl", version)
+    });
+    let row = |library: &str, version: &LibraryVersion| DraftRow {
+        table: "unmeasured",
+        title: format!("{library} {version} of CUDA {major} for {machine}"),
+        lines: vec![
+            format!("library = \"{library}\""),
+            format!("version = \"{version}\""),
+            format!("cuda_major = {major}"),
+            format!("machine = \"{machine}\""),
+            "why = \"its GPU code was not read\"".to_owned(),
+            format!("source = \"METADATA of {} {}\"", variant.framework, variant.version),
+        ],
+        unknown: Vec::new(),
+    };
+    let cudnn = cudnn.map(|version| row("cudnn", version));
+    cudnn.into_iter().chain(nccl.map(|version| row("nccl", version))).collect()
+}
+
 /// Returns the row of a release for a processor that its other row has none for: what the wheels say for this one, and from that row what
 /// a release has in common on all processors. Whether the libraries that it installs have wheels for this one is for the review.
 pub(crate) fn draft_of_sibling(
@@ -195,7 +237,7 @@ fn is_empty(value: &toml::Value) -> bool {
 }
 
 /// The fields of a row as the files have them.
-const ORDER: [&str; 26] = [
+pub(super) const ORDER: [&str; 29] = [
     "framework",
     "version",
     "cuda",
@@ -212,12 +254,15 @@ const ORDER: [&str; 26] = [
     "triton",
     "companions",
     "python",
+    "python_freethreaded",
     "arch",
     "ptx",
+    "ptx_cuda",
     "unknown_ptx",
     "channel",
     "status",
     "min_glibc",
+    "cxx11_abi",
     "verified",
     "evidence",
     "notes",
@@ -284,13 +329,13 @@ mod tests {
             released: None,
             targets,
         };
-        draft(Matrix::current(), &release).expect("a row")
+        draft(crate::model::compat::embedded(), &release).expect("a row")
     }
 
     #[test]
     fn draft_has_what_the_wheel_says_and_names_the_rest() {
         let arch = BTreeSet::from(["9.0".parse().expect("a capability")]);
-        let row = drafted(METADATA, Some(&Targets { arch, ptx: BTreeSet::new() }));
+        let row = drafted(METADATA, Some(&Targets { arch, ..Targets::default() }));
         let text = row.text("2026-11-23");
         for line in [
             "cuda = \"cu128\"",
@@ -322,7 +367,7 @@ mod tests {
             released: Some("2026-11-20"),
             targets: None,
         };
-        let row = draft(Matrix::current(), &release).expect("a row");
+        let row = draft(crate::model::compat::embedded(), &release).expect("a row");
         assert!(row.lines.contains(&"released = \"2026-11-20\"".to_owned()), "{row:?}");
         let companions = "companions = { torch = \"2.14.0\", torchaudio = \"2.11.0\" }";
         assert!(row.lines.contains(&companions.to_owned()), "{row:?}");
@@ -345,9 +390,9 @@ mod tests {
             machine: Machine::Aarch64,
             wheels: &[&one],
             released: None,
-            targets: Some(&Targets { arch: all("9.0"), ptx: all("9.0") }),
+            targets: Some(&Targets { arch: all("9.0"), ptx: all("9.0"), ptx_isa: None }),
         };
-        let matrix = Matrix::current();
+        let matrix = crate::model::compat::embedded();
         let of = |row: &&Variant| {
             row.package.as_deref() == Some("cupy-cuda12x")
                 && row.version == version

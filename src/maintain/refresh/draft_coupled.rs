@@ -3,14 +3,19 @@
 
 use super::compare::Published;
 use super::draft::{DraftRow, list};
+use crate::model::compat::Matrix;
+use crate::model::compat::coupled::{AbiClass, CoupledRelease};
+use crate::model::compat::tables::{Channel, Variant};
 use crate::model::versions::{FrameworkVersion, Machine, PythonVersion};
 
-/// Returns the row of a new release; `None` without a wheel for Linux.
+/// Returns the row of a new release; `None` without a wheel for Linux. Its class is that of the row before where METADATA bears it out: a
+/// range that it states, or wheels without libraries.
 pub(crate) fn draft_coupled(
     package: &str,
     version: &FrameworkVersion,
     wheels: &[&Published],
     released: Option<&str>,
+    (before, matrix): (&CoupledRelease, &Matrix),
 ) -> Option<DraftRow> {
     let on = |machine: Machine| {
         let fits = move |one: &&&Published| (6..40).any(|minor| one.wheel.name.fits(python(minor), machine));
@@ -33,12 +38,25 @@ pub(crate) fn draft_coupled(
     let torch = of_machine.iter().find_map(|one| requirement(one.metadata.as_deref()?, "torch"));
     row.lines
         .extend(torch.as_ref().filter(|text| !text.is_empty()).map(|text| format!("torch = \"{text}\"")));
-    if torch.is_some_and(|text| text.starts_with("==")) {
-        row.lines.push("abi = \"pinned\"".to_owned());
-    } else {
-        row.unknown.push("abi");
-    }
     let tag = first.wheel.name.python_tag();
+    let torch = torch.as_deref().unwrap_or_default();
+    let is_bounded = before.abi == AbiClass::Range && before.loads.is_empty() && !torch.is_empty();
+    let is_plain = before.abi == AbiClass::None && tag.ends_with("-none");
+    let classes = [(torch.starts_with("=="), "pinned"), (is_bounded, "range"), (is_plain, "none")];
+    match classes.iter().find(|(is_it, _)| *is_it) {
+        Some((_, class)) => row.lines.push(format!("abi = \"{class}\"")),
+        None => row.unknown.push("abi"),
+    }
+    if before.cuda_major.is_some() {
+        let release = torch.strip_prefix("==").and_then(|text| text.parse::<FrameworkVersion>().ok());
+        let is_it = |one: &&Variant| {
+            one.framework == "pytorch"
+                && Some(&one.version) == release.as_ref()
+                && one.channel == Channel::Default
+        };
+        let major = matrix.variants.iter().find(is_it).map(|one| one.cuda.major);
+        row.lines.extend(major.map(|major| format!("cuda_major = {major}")));
+    }
     if let Some(from) = tag.strip_suffix("-abi3").and_then(|tag| tag.strip_prefix("cp3")) {
         row.lines.push(format!("python_from = \"3.{from}\""));
     } else if !tag.ends_with("-none") {
@@ -82,6 +100,51 @@ mod tests {
     use super::*;
     use crate::maintain::refresh::listed;
 
+    /// The row of the release before, of that class.
+    fn before(class: &str) -> CoupledRelease {
+        let text = format!(
+            "package = \"torchthing\"\nversions = [\"1.2.2\"]\nplace = \"default\"\nabi = \"{class}\"\nsource = \"a test\""
+        );
+        toml::from_str(&text).expect("a row")
+    }
+
+    #[test]
+    fn class_of_the_row_before_is_kept_where_metadata_bears_it_out() {
+        let base = "https://index.example.test/simple/x/".parse().expect("an address");
+        let of = |file: &str, torch: &str, class: &str| {
+            let metadata = Some(format!("Name: torchthing\nRequires-Dist: torch{torch}\n\n"));
+            let wheel = listed(&format!("<a href='{file}'>x</a>"), &base).remove(0);
+            let one = Published { wheel, metadata };
+            let version = "1.2.3".parse().expect("a version");
+            let before = before(class);
+            let row = draft_coupled(
+                "torchthing",
+                &version,
+                &[&one],
+                Some("2026-11-01"),
+                (&before, &Matrix::default()),
+            );
+            let row = row.expect("a row");
+            row.lines.iter().find(|line| line.starts_with("abi = ")).cloned().ok_or(row.unknown)
+        };
+        let (library, plain) = (
+            "torchthing-1.2.3-cp312-cp312-manylinux_2_28_x86_64.whl",
+            "torchthing-1.2.3-py3-none-manylinux_2_28_x86_64.whl",
+        );
+        assert_eq!(of(library, ">=2.11", "range"), Ok("abi = \"range\"".to_owned()));
+        assert_eq!(of(plain, ">=2.1", "none"), Ok("abi = \"none\"".to_owned()));
+        assert_eq!(of(library, "==2.11", "undeclared"), Ok("abi = \"pinned\"".to_owned()));
+        // Libraries are new in it, no range is stated, or which torch it loads with was read of the wheels before.
+        for (file, torch, class) in [
+            (library, ">=2.1", "none"),
+            (library, "", "range"),
+            (library, ">=2.1", "undeclared"),
+            (library, ">=2.1", "stable"),
+        ] {
+            assert_eq!(of(file, torch, class), Err(vec!["abi"]), "{file} {torch} {class}");
+        }
+    }
+
     fn drafted(files: &[&str], metadata: &str, released: Option<&str>) -> Option<DraftRow> {
         let base = "https://index.example.test/simple/x/".parse().expect("an address");
         let links: Vec<_> = files.iter().map(|file| format!("<a href='{file}'>x</a>")).collect();
@@ -89,7 +152,8 @@ mod tests {
         let published = |wheel| Published { wheel, metadata: Some(metadata.to_owned()) };
         let wheels: Vec<_> = listed(&page, &base).into_iter().map(published).collect();
         let wheels: Vec<_> = wheels.iter().collect();
-        draft_coupled("torchthing", &"1.2.3".parse().expect("a version"), &wheels, released)
+        let version = "1.2.3".parse().expect("a version");
+        draft_coupled("torchthing", &version, &wheels, released, (&before("undeclared"), &Matrix::default()))
     }
 
     #[test]

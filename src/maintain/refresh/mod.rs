@@ -11,14 +11,16 @@ mod draft_coupled;
 mod metadata;
 mod page;
 mod remote_zip;
+mod successor;
 mod uploads;
 
-pub(crate) use architectures::targets;
+pub(crate) use architectures::{Targets, targets};
 pub(crate) use compare::{
     MatrixDifference, Published, findings, missing, newer, target_findings, unlisted, unlisted_findings,
 };
-pub(crate) use draft::{DraftRow, NewRelease, draft, draft_of_sibling, name_contradiction};
+pub(crate) use draft::{DraftRow, NewRelease, draft, draft_of_sibling, name_contradiction, unmeasured};
 pub(crate) use draft_coupled::draft_coupled;
 pub(crate) use metadata::metadata;
 pub(crate) use page::{IndexWheel, listed, releases};
+pub(crate) use successor::{FamilyMember, Succession, draft_of_successor, own_extras, relatives};
 pub(crate) use uploads::upload_days;

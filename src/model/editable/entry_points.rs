@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 use super::reader::Declared;
+use crate::model::visible::is_hidden;
 
 /// The declared entry points, each checked: groups in their order, names in theirs.
 #[derive(Debug, Default)]
@@ -143,7 +144,7 @@ fn is_entry_name(name: &str) -> bool {
     let is_edge = |c: char| c.is_whitespace() || "[]#;".contains(c);
     (1..=200).contains(&name.chars().count())
         && !name.contains(['=', ':'])
-        && !name.contains(char::is_control)
+        && !name.contains(is_hidden)
         && !name.starts_with(is_edge)
         && !name.ends_with(char::is_whitespace)
 }

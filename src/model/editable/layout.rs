@@ -4,6 +4,7 @@ use toml::{Table, Value};
 
 use super::project_tree::{PathKind, ProjectTree};
 use super::reader::{Declared, texts};
+use crate::model::visible::is_hidden;
 
 /// Directories that hold the importable code of many projects, in the order in which they are looked for.
 const USUAL: [&str; 2] = ["src", "python"];
@@ -47,7 +48,8 @@ pub(super) fn roots(declared: &Declared, tree: &dyn ProjectTree, notes: &mut Vec
 
 /// Returns a relative path in its plain form; `None`: it is absolute, leads above the project or is not a line of a file.
 fn inside(path: &str) -> Option<String> {
-    if path.starts_with('/') || path.contains(char::is_control) || path.contains(['\\', ':']) {
+    // Of the hidden characters U+2028 and U+2029 end a line of a `.pth` for Python 3.13, as control characters do.
+    if path.starts_with('/') || path.contains(is_hidden) || path.contains(['\\', ':']) {
         return None;
     }
     let mut parts = Vec::new();

@@ -5,6 +5,8 @@ use std::str::FromStr as _;
 
 use toml::{Table, Value};
 
+use crate::model::requirement_text::beyond_bounds;
+
 /// The version of a project whose own one is computed by a build, or not valid.
 pub(super) const UNKNOWN_VERSION: &str = "0+editable";
 
@@ -98,7 +100,8 @@ impl Declared {
         });
         let mut dependencies = Vec::new();
         for text in project.iter().flat_map(|table| texts(table.get("dependencies"))) {
-            let is_valid = pep508_rs::Requirement::<pep508_rs::VerbatimUrl>::from_str(&text).is_ok();
+            let is_valid = beyond_bounds(&text).is_none()
+                && pep508_rs::Requirement::<pep508_rs::VerbatimUrl>::from_str(&text).is_ok();
             if is_valid && !text.contains(char::is_control) {
                 dependencies.push(text);
             }

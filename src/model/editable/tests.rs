@@ -212,6 +212,33 @@ fn every_line_of_a_pth_is_a_directory_below_the_workspace() {
     }
 }
 
+#[test]
+fn dependency_that_would_exhaust_the_parser_is_left_out() {
+    let nested = format!("a; {}os_name == 'x'{}", "(".repeat(2000), ")".repeat(2000));
+    let text = format!("{NAMED}dependencies = [\"click\", \"{nested}\"]\n");
+    let image = ImagePackages { has_dependencies: true, ..ImagePackages::default() };
+    let project = editable(&text, &Tree::of(&["src/vision_ft/"]), &image).expect("a project");
+    let metadata = text_of(&project, "site/vision_ft-0.3.dist-info/METADATA");
+    assert!(metadata.contains("Requires-Dist: click\n") && metadata.len() < 1000, "{}", metadata.len());
+}
+
+/// Python 3.13 ends a line of a `.pth` at each of these, and reads entry points alike.
+#[test]
+fn name_with_a_line_end_of_any_kind_is_left_out() {
+    for end in ['\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'] {
+        let escaped = format!("\\u{:04x}", u32::from(end));
+        let folder = format!("src{end}import os!");
+        let project =
+            read(&find_lines(&format!("src{escaped}import os")), &[folder.as_str(), "src/vision_ft/"]);
+        assert_eq!(project.roots, ["src"], "{end:?}");
+        let text = format!("{NAMED}[project.entry-points.g]\n\"a{escaped}[h]\" = 'a:b'\n");
+        let plugins = read(&text, &["src/vision_ft/"]);
+        for file in project.files.iter().chain(&plugins.files).filter(|file| file.path.starts_with("site/")) {
+            assert!(!file.text.contains(end), "{end:?}: {file:?}");
+        }
+    }
+}
+
 fn find_lines(path: &str) -> String {
     format!("{NAMED}[tool.setuptools.packages.find]\nwhere = [\"{path}\"]\n")
 }

@@ -48,6 +48,8 @@ pub struct AgentCall {
 /// What an init container asks of the image's evidence before the pod starts.
 #[derive(Debug, Clone)]
 pub struct AdmitCall {
+    /// The image of the init container, best by its digest.
+    pub image: ImageRef,
     /// Keys whose word counts.
     pub keys: Vec<AdmitKey>,
     /// The agents whose checks count; empty: all.
@@ -117,7 +119,7 @@ pub fn kubernetes(
     Some(files)
 }
 
-/// The image of the init container: one with this program, next to the pushed image.
+/// The image of the init container by its tag: one with this program, next to the pushed image.
 pub fn admitting_image(pushed: &ImageRef) -> String {
     format!("{}:{}", admitting_name(pushed), env!("CARGO_PKG_VERSION"))
 }
@@ -138,7 +140,7 @@ fn init_container(admit: &AdmitCall, pushed: &ImageRef) -> String {
     args.push(format!("--level={}", admit.level.as_str()));
     args.push(format!("--max-age={}", admit.max_age));
     let values = json!({
-        "image": Value::from(admitting_image(pushed)).to_string(),
+        "image": Value::from(admit.image.to_string()).to_string(),
         "args": yaml(&args.into(), 6),
         "folder": ADMIT_FOLDER,
     });
@@ -288,6 +290,7 @@ mod tests {
         };
         let pushed: ImageRef = pushed.parse().expect("a reference");
         let admit = AdmitCall {
+            image: admitting_image(&pushed).parse().expect("a reference"),
             keys: vec![AdmitKey { pem: "-----BEGIN\n".to_owned(), not_after: Some("2027-06-30".to_owned()) }],
             agents: BTreeSet::from(["a".repeat(64)]),
             here: true,
@@ -295,7 +298,7 @@ mod tests {
             max_age: MaxAge::DEFAULT,
         };
         let base = |admit: Option<&AdmitCall>| {
-            kubernetes(&lock, &Shell::default(), &pushed, (&agent, admit), Matrix::embedded())
+            kubernetes(&lock, &Shell::default(), &pushed, (&agent, admit), crate::model::compat::embedded())
                 .expect("it runs")
         };
         let files = base(Some(&admit));

@@ -44,9 +44,10 @@ struct Drivers {
 
 /// The alternatives of which a node has to fulfil one; empty: no GPU that the matrix knows runs the stack.
 pub fn node_terms(stack: &Stack, matrix: &Matrix) -> Vec<Term> {
+    let Ok(spec) = stack.name.parse() else { return Vec::new() };
     let mut groups: BTreeMap<(u8, Drivers), Vec<ComputeCapability>> = BTreeMap::new();
     for row in &matrix.capabilities {
-        for drivers in drivers_of(stack, row.cc, matrix) {
+        for drivers in drivers_of((stack, &spec), row.cc, matrix) {
             groups.entry((row.cc.major, drivers)).or_default().push(row.cc);
         }
     }
@@ -65,8 +66,7 @@ pub fn node_terms(stack: &Stack, matrix: &Matrix) -> Vec<Term> {
 }
 
 /// The drivers with which the stack runs on a GPU.
-fn drivers_of(stack: &Stack, gpu: ComputeCapability, matrix: &Matrix) -> Vec<Drivers> {
-    let Ok(spec) = stack.name.parse::<Spec>() else { return Vec::new() };
+fn drivers_of((stack, spec): (&Stack, &Spec), gpu: ComputeCapability, matrix: &Matrix) -> Vec<Drivers> {
     let options =
         ResolveOptions { forward_compat: stack.forward_compat.is_some(), ..ResolveOptions::default() };
     let runs = |driver: &DriverVersion| {
@@ -76,7 +76,7 @@ fn drivers_of(stack: &Stack, gpu: ComputeCapability, matrix: &Matrix) -> Vec<Dri
             gpus: vec![TargetGpu { name: None, compute_capability: gpu }],
             machine: stack.machine,
         };
-        image_runs(&spec, stack, &target, matrix, &options)
+        image_runs(spec, stack, &target, matrix, &options)
     };
     // Between these the answer does not change: a rule names a driver that a CUDA requires, or a branch.
     let mut edges: Vec<DriverVersion> = [&stack.requires.driver, &stack.requires.driver_native]
@@ -211,11 +211,17 @@ mod tests {
 
     fn stack_of(spec: &str, machine: Machine) -> Option<Stack> {
         let target = Target::any(machine);
-        resolve(&spec.parse().expect(spec), &target, Matrix::current(), &ResolveOptions::default()).ok()
+        resolve(
+            &spec.parse().expect(spec),
+            &target,
+            crate::model::compat::embedded(),
+            &ResolveOptions::default(),
+        )
+        .ok()
     }
 
     fn agrees(stack: &Stack) {
-        let matrix = Matrix::current();
+        let matrix = crate::model::compat::embedded();
         let terms = node_terms(stack, matrix);
         let spec: Spec = stack.name.parse().expect("its own name");
         for row in &matrix.capabilities {
@@ -251,7 +257,7 @@ mod tests {
     fn image_without_the_ptxas_for_a_gpu_fits_no_node_with_it() {
         let gb10 = "12.1".parse().expect("a capability");
         let on_gb10 = |stack: &Stack| {
-            let terms = node_terms(stack, Matrix::current());
+            let terms = node_terms(stack, crate::model::compat::embedded());
             fits(&terms, &labels(stack.machine, gb10, "580.95.05"))
         };
         let plain = stack_of("pytorch-cuda:2.9.1-cu130", Machine::Aarch64).expect("resolves");
@@ -259,16 +265,19 @@ mod tests {
         let gpus = vec![TargetGpu { name: None, compute_capability: gb10 }];
         let target = Target { source: TargetSource::Named, gpus, ..Target::any(Machine::Aarch64) };
         let spec = plain.name.parse().expect("its own name");
-        let made = resolve(&spec, &target, Matrix::current(), &ResolveOptions::default()).expect("resolves");
+        let made = resolve(&spec, &target, crate::model::compat::embedded(), &ResolveOptions::default())
+            .expect("resolves");
         assert!(on_gb10(&made));
     }
 
     #[test]
     #[ignore = "nightly: every row of the matrix, minutes"]
     fn nodes_fit_exactly_where_every_row_resolves() {
-        for row in &Matrix::current().variants {
-            let product =
-                Matrix::current().products.iter().find(|product| product.framework == row.framework);
+        for row in &crate::model::compat::embedded().variants {
+            let product = crate::model::compat::embedded()
+                .products
+                .iter()
+                .find(|product| product.framework == row.framework);
             let Some(product) = product else { continue };
             let spec = format!("{}:{}-{}", product.name, row.version, row.cuda);
             if let Ok(spec) = spec.parse::<Spec>()

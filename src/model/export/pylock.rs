@@ -62,7 +62,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::compat::Matrix;
+    use crate::model::compat;
     use crate::model::lock::{IndexKind, LockedSource, WheelLayer, sample};
     use crate::model::migrate::{LockSelection, tool_versions};
 
@@ -113,12 +113,12 @@ mod tests {
             groups: &[],
             pyproject: None,
         };
-        let found = tool_versions("pylock.toml", &text, &selection, Matrix::current()).expect("its own");
+        let found = tool_versions("pylock.toml", &text, &selection, compat::embedded()).expect("its own");
         let wheels = lock.wheels.iter().map(|wheel| (wheel.name.clone(), wheel.version.clone()));
         assert_eq!(found.versions, wheels.collect());
         let other = LockSelection { python: "3.12".parse().expect("a version"), ..selection };
         let error =
-            tool_versions("pylock.toml", &text, &other, Matrix::current()).expect_err("another Python");
+            tool_versions("pylock.toml", &text, &other, compat::embedded()).expect_err("another Python");
         assert!(error.to_string().contains("Python `==3.11.*`"), "{error}");
     }
 }

@@ -215,7 +215,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::model::compat::Matrix;
+    use crate::model::compat;
     use crate::model::compat::tables::Channel;
     use crate::model::image::labels::LAYERS_LABEL;
     use crate::model::lock::{
@@ -244,7 +244,7 @@ mod tests {
     fn stack(spec: &str) -> Stack {
         let spec = spec.parse().expect("a spec");
         let target = Target::any(Machine::X86_64);
-        resolve(&spec, &target, Matrix::current(), &ResolveOptions::default()).expect("resolves")
+        resolve(&spec, &target, compat::embedded(), &ResolveOptions::default()).expect("resolves")
     }
 
     fn unpacked(name: &str) -> LockedDeb {

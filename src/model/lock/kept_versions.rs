@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::origin::Requirements;
 use super::types::{Lock, LockedWheel, WheelLayer};
+use crate::model::requirement_text::beyond_bounds;
 
 /// A package whose version is another one in the lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -133,6 +134,9 @@ fn is_same_release(version: &str, wheel: &LockedWheel) -> bool {
 
 /// Whether a requirement excludes a version.
 fn excludes(requirement: &str, version: &str) -> bool {
+    if beyond_bounds(requirement).is_some() {
+        return false;
+    }
     let parsed = Requirement::<VerbatimUrl>::from_str(requirement);
     let (Ok(parsed), Ok(version)) = (parsed, Version::from_str(version)) else { return false };
     match parsed.version_or_url {

@@ -7,8 +7,7 @@ use super::types::Lock;
 impl Lock {
     /// Returns the packages whose licence restricts whom they may be passed on to, with its name. The product's is the lock's own record:
     /// the matrix may have changed since.
-    pub fn restrictive_licences(&self) -> Vec<(&str, &str)> {
-        let matrix = Matrix::current();
+    pub fn restrictive_licences<'a>(&'a self, matrix: &'a Matrix) -> Vec<(&'a str, &'a str)> {
         let of_matrix = |name: &str| {
             let product = matrix.products.iter().find(|product| {
                 let rows = matrix.variants.iter().filter(|row| row.framework == product.framework);
@@ -33,10 +32,10 @@ mod tests {
     #[test]
     fn licence_follows_the_locked_wheels() {
         let mut lock = sample::lock();
-        assert_eq!(lock.restrictive_licences(), []);
+        assert_eq!(lock.restrictive_licences(crate::model::compat::embedded()), []);
         lock.wheels.push(lock.wheels[0].clone());
         "tensorrt".clone_into(&mut lock.wheels[1].name);
-        let found = lock.restrictive_licences();
+        let found = lock.restrictive_licences(crate::model::compat::embedded());
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, "tensorrt");
         assert!(found[0].1.contains("NVIDIA TensorRT"), "{found:?}");
@@ -44,13 +43,13 @@ mod tests {
         for package in ["tensorrt-cu12-libs", "tensorrt-cu13-libs"] {
             let mut lock = lock.clone();
             package.clone_into(&mut lock.wheels[1].name);
-            let found = lock.restrictive_licences();
+            let found = lock.restrictive_licences(crate::model::compat::embedded());
             assert_eq!(found.iter().map(|(name, _)| *name).collect::<Vec<_>>(), [package]);
         }
         // A record of the lock is not replaced.
         lock.stack.licence = Some("Agreement".to_owned());
-        assert_eq!(lock.restrictive_licences()[0], ("torch", "Agreement"));
+        assert_eq!(lock.restrictive_licences(crate::model::compat::embedded())[0], ("torch", "Agreement"));
         "tensorrt".clone_into(&mut lock.stack.package);
-        assert_eq!(lock.restrictive_licences(), [("tensorrt", "Agreement")]);
+        assert_eq!(lock.restrictive_licences(crate::model::compat::embedded()), [("tensorrt", "Agreement")]);
     }
 }

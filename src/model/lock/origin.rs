@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::types::{Lock, LockedWheel, WheelLayer};
 use crate::model::marker::environment_of;
+use crate::model::requirement_text::beyond_bounds;
 
 /// The most chains of one package.
 const MOST: usize = 20;
@@ -355,7 +356,7 @@ impl Lock {
 
 /// Reads a requirement; `None`: it is none.
 fn parsed(text: &str) -> Option<Requirement<VerbatimUrl>> {
-    Requirement::from_str(text).ok()
+    if beyond_bounds(text).is_some() { None } else { Requirement::from_str(text).ok() }
 }
 
 /// Returns the requirements of a METADATA.

@@ -5,14 +5,15 @@
 use serde_json::{Value, json};
 
 use super::types::{Lock, LockedDeb};
+use crate::model::compat::Matrix;
 
 const NONE: &str = "NOASSERTION";
 
 impl Lock {
     /// Returns the bill of materials of the image with that name, as SPDX JSON. The same lock gives the same document.
-    pub fn spdx(&self, name: &str) -> Value {
+    pub fn spdx(&self, name: &str, matrix: &Matrix) -> Value {
         let hash = self.hash();
-        let licences = self.restrictive_licences();
+        let licences = self.restrictive_licences(matrix);
         let mut packages = vec![json!({
             "SPDXID": "SPDXRef-image",
             "name": name,
@@ -138,7 +139,7 @@ mod tests {
         let mut lock = sample::lock();
         lock.wheels[0].version = "2.8.0+cu128".to_owned();
         lock.apt.push(sample::deb("libstdc++6", "1:12~rc1"));
-        let document = lock.spdx("x");
+        let document = lock.spdx("x", crate::model::compat::embedded());
         let packages = document["packages"].as_array().expect("a list");
         let urls: Vec<_> =
             packages.iter().filter_map(|one| one["externalRefs"][0]["referenceLocator"].as_str()).collect();
@@ -154,7 +155,7 @@ mod tests {
         );
         assert_eq!(packages[4]["checksums"][0]["checksumValue"], lock.wheels[0].sha256.as_str());
         assert_eq!(document["relationships"].as_array().expect("a list").len(), packages.len());
-        assert_eq!(lock.spdx("x"), document, "the same each time");
+        assert_eq!(lock.spdx("x", crate::model::compat::embedded()), document, "the same each time");
         assert!(!document.to_string().contains("LicenseRef"), "{document}");
     }
 
@@ -164,7 +165,7 @@ mod tests {
         lock.wheels.push(lock.wheels[0].clone());
         lock.wheels[1].name = "another".to_owned();
         lock.stack.licence = Some("Agreement for Torch".to_owned());
-        let document = lock.spdx("x");
+        let document = lock.spdx("x", crate::model::compat::embedded());
         let packages = document["packages"].as_array().expect("a list");
         let declared: Vec<_> =
             packages.iter().filter(|package| package["licenseDeclared"] != "NOASSERTION").collect();
@@ -190,7 +191,7 @@ mod tests {
         let mut lock = sample::lock();
         lock.wheels.push(lock.wheels[0].clone());
         lock.wheels[1].name = "tensorrt".to_owned();
-        let document = lock.spdx("x");
+        let document = lock.spdx("x", crate::model::compat::embedded());
         let packages = document["packages"].as_array().expect("a list");
         let declared: Vec<_> =
             packages.iter().filter(|package| package["licenseDeclared"] != "NOASSERTION").collect();

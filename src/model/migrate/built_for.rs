@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn packages_say_cuda_and_torch() {
         use Strength::{Framework, Index, Package};
-        let matrix = Matrix::current();
+        let matrix = crate::model::compat::embedded();
         for (text, cuda, torch) in [
             ("torch==2.3.1+cu121", Some(("cu121", Framework)), ""),
             ("torchvision==0.18.1+cu121", Some(("cu121", Index)), ""),
@@ -162,7 +162,7 @@ mod tests {
             ("x==1+computecanada", "computecanada"),
             ("torchvision==0.18.1+cu121", "cu121"),
         ] {
-            let found = compared_local(&asked(text), Matrix::current());
+            let found = compared_local(&asked(text), crate::model::compat::embedded());
             assert_eq!(found.as_deref(), Some(expected), "{text}");
         }
     }

@@ -331,7 +331,7 @@ mod tests {
 
     fn compose(file: &str, text: &str) -> Reading {
         let variables = BTreeMap::from([("TORCH_VERSION".to_owned(), "2.4.0".to_owned())]);
-        from_compose(file, text, &variables, Matrix::current())
+        from_compose(file, text, &variables, crate::model::compat::embedded())
     }
 
     #[test]
@@ -359,14 +359,14 @@ mod tests {
         assert_eq!(given[1].1, "2.4.0");
         assert!(other.left[0].why.starts_with("another service"), "{:?}", other.left);
         let text = "{\n  \"dockerComposeFile\": [\"../a.yaml\", \"b.yaml\"],\n  \"build\": { \"dockerfile\": \"../Dockerfile\", \"args\": {} },\n}\n";
-        let reading = from_devcontainer("devcontainer.json", text, Matrix::current());
+        let reading = from_devcontainer("devcontainer.json", text, crate::model::compat::embedded());
         let files: Vec<_> = reading.includes.iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!((files, reading.builds[0].file.as_str()), (vec!["../a.yaml", "b.yaml"], "../Dockerfile"));
         let text = "{\n  // ours\n  \"image\": \"python:3.11\", /* a \"b */ \"x\": [1, 2,],\n}\n";
-        let reading = from_devcontainer("devcontainer.json", text, Matrix::current());
+        let reading = from_devcontainer("devcontainer.json", text, crate::model::compat::embedded());
         assert_eq!(reading.python.len(), 1, "{reading:?}");
         let text = "{ \"image\": \"ubuntu:24.04\", \"features\": { \"ghcr.io/devcontainers/features/python:1\": { \"version\": \"3.11\" }, \"ghcr.io/devcontainers/features/nvidia-cuda:1\": {} }, \"postCreateCommand\": \"pip install torch==2.4.0 && echo ok\" }\n";
-        let reading = from_devcontainer("devcontainer.json", text, Matrix::current());
+        let reading = from_devcontainer("devcontainer.json", text, crate::model::compat::embedded());
         assert_eq!(reading.packages[0].requirement(), "torch==2.4.0");
         assert_eq!(reading.python[0].versions.to_string(), "==3.11.*");
         assert!(reading.left[0].why.starts_with("a feature"), "{:?}", reading.left);

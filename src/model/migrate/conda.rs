@@ -426,7 +426,7 @@ mod tests {
     #[test]
     fn patch_of_a_companion_and_any_version_of_a_build_are_open() {
         let text = "dependencies:\n  - pytorch=2.0.0\n  - torchvision=0.15.0\n  - torchaudio>=2.0.0\n  - numpy==1.26.4\n  - jaxlib==*=cuda*\n";
-        let reading = from_environment("environment.yml", text, Matrix::current());
+        let reading = from_environment("environment.yml", text, crate::model::compat::embedded());
         assert_eq!(
             requirements(&reading),
             ["torch==2.0.0", "torchvision==0.15.*", "torchaudio>=2.0.0", "numpy==1.26.4", "jaxlib"]
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn environment_gives_framework_cuda_python_and_what_is_not_known() {
         let text = "name: x\nchannels: [pytorch]\ndependencies:\n  - cudatoolkit=11.6\n  - cudatoolkit-dev=11.6\n  - python=3.7.13\n  - pytorch=1.12.1\n  - ffmpeg\n  - strange-thing=1\n  - pip:\n    - submodules/rasterizer\n    - opencv-python\n    - --extra-index-url https://download.pytorch.org/whl/cu116\nvariables:\n  A: 1\n";
-        let reading = from_environment("environment.yml", text, Matrix::current());
+        let reading = from_environment("environment.yml", text, crate::model::compat::embedded());
         assert_eq!(requirements(&reading), ["torch==1.12.1", "opencv-python"]);
         let cuda: Vec<_> = reading.cuda.iter().map(|fact| fact.cuda.to_string()).collect();
         assert_eq!(cuda, ["cu116", "cu116", "cu116"]);
@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn environment_that_is_none_is_one_line() {
         for text in ["- just\n- a list\n", "dependencies: [a\n", "dependencies: 3\n"] {
-            let reading = from_environment("environment.yml", text, Matrix::current());
+            let reading = from_environment("environment.yml", text, crate::model::compat::embedded());
             assert!(!reading.says_something() && reading.left.len() == 1, "{text}: {reading:?}");
         }
     }
@@ -459,13 +459,13 @@ mod tests {
     #[test]
     fn pixi_projects_are_read() {
         let text = "[workspace]\nname = \"x\"\n[system-requirements]\ncuda = \"12.4\"\n[dependencies]\npython = \"3.11.*\"\npytorch-gpu = \"*\"\npytorch = \">=2.5,<3\"\n[pypi-dependencies]\ntransformers = \"==4.50.0\"\nown = { path = \".\", editable = true }\n[feature.dev.dependencies]\npytest = \"*\"\n";
-        let reading = from_pixi("pixi.toml", text, Matrix::current());
+        let reading = from_pixi("pixi.toml", text, crate::model::compat::embedded());
         assert_eq!(requirements(&reading), ["torch>=2.5,<3", "torch", "transformers==4.50.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu124");
         assert_eq!(reading.python[0].versions.to_string(), "==3.11.*");
         assert_eq!((reading.offered.len(), reading.left.len()), (1, 1));
         let text = "[dependencies]\npytorch = \"2.8.0\"\n[feature.py39.dependencies]\npython = \"3.9.*\"\n[feature.build.dependencies]\ncuda-nvcc = \"12.4.*\"\nvim = \"*\"\n";
-        let reading = from_pixi("pixi.toml", text, Matrix::current());
+        let reading = from_pixi("pixi.toml", text, crate::model::compat::embedded());
         assert!(
             reading.python.is_empty() && reading.cuda.is_empty() && reading.apt.is_empty(),
             "{reading:?}"

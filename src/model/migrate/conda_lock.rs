@@ -367,13 +367,14 @@ mod tests {
     #[test]
     fn locks_of_conda_give_releases_python_and_cuda() {
         let text = "version: 1\npackage:\n- name: pytorch\n  version: 2.3.1\n  manager: conda\n  platform: linux-64\n  url: https://conda.anaconda.org/pytorch/linux-64/pytorch-2.3.1-py3.11_cuda12.1_cudnn8.9.2_0.tar.bz2\n- name: python\n  version: 3.11.9\n  manager: conda\n  platform: linux-64\n- name: libzlib\n  version: 1.3.1\n  manager: conda\n  platform: linux-64\n- name: einops\n  version: 0.8.0\n  manager: pip\n  platform: linux-64\n- name: pytorch\n  version: 2.3.0\n  manager: conda\n  platform: osx-arm64\n";
-        let reading = from_conda_lock("conda-lock.yml", text, Machine::X86_64, Matrix::current());
+        let reading =
+            from_conda_lock("conda-lock.yml", text, Machine::X86_64, crate::model::compat::embedded());
         assert_eq!(pins(&reading), ["torch==2.3.1", "einops==0.8.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
         assert_eq!(reading.python[0].versions.to_string(), "==3.11.*");
         assert!(reading.left.is_empty() && reading.packages.is_empty());
         assert!(
-            from_conda_lock("c", "version: 2\n", Machine::X86_64, Matrix::current()).left[0]
+            from_conda_lock("c", "version: 2\n", Machine::X86_64, crate::model::compat::embedded()).left[0]
                 .why
                 .contains("format 2")
         );
@@ -382,7 +383,7 @@ mod tests {
     #[test]
     fn lock_of_pixi_gives_releases() {
         let text = "version: 6\nenvironments: {}\npackages:\n- conda: https://conda.anaconda.org/conda-forge/linux-64/pytorch-2.5.1-cuda126_py312h_201.conda\n- conda: https://conda.anaconda.org/conda-forge/osx-arm64/pytorch-2.5.0-cpu_0.conda\n- pypi: https://files.pythonhosted.org/packages/einops-0.8.0-py3-none-any.whl\n  name: einops\n  version: 0.8.0\n";
-        let reading = from_pixi_lock("pixi.lock", text, Machine::X86_64, Matrix::current());
+        let reading = from_pixi_lock("pixi.lock", text, Machine::X86_64, crate::model::compat::embedded());
         assert_eq!(pins(&reading), ["torch==2.5.1", "einops==0.8.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu126");
     }
@@ -394,7 +395,7 @@ mod tests {
         for other in ["torch>=2.0,!=2.1.0,<2.3\n", "torch==2.3.0\n", "# a list\n", "", "torch\nnumpy=1=2\n"] {
             assert!(!is_conda_export(other), "{other}");
         }
-        let reading = from_conda_export("spec.txt", text, Matrix::current());
+        let reading = from_conda_export("spec.txt", text, crate::model::compat::embedded());
         assert_eq!(pins(&reading), ["einops==0.7.0", "torch==2.2.1"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
         assert_eq!(reading.python[0].versions.to_string(), "==3.11.*");
@@ -404,9 +405,11 @@ mod tests {
     #[test]
     fn locks_of_another_processor_and_of_several_environments() {
         let text = "version: 1\npackage:\n- name: pytorch\n  version: 2.5.1\n  manager: conda\n  platform: linux-aarch64\n  url: https://c.test/conda-forge/linux-aarch64/pytorch-2.5.1-cuda126_py311_0.conda\n";
-        let reading = from_conda_lock("conda-lock.yml", text, Machine::Aarch64, Matrix::current());
+        let reading =
+            from_conda_lock("conda-lock.yml", text, Machine::Aarch64, crate::model::compat::embedded());
         assert_eq!(pins(&reading), ["torch==2.5.1"]);
-        let reading = from_conda_lock("conda-lock.yml", text, Machine::X86_64, Matrix::current());
+        let reading =
+            from_conda_lock("conda-lock.yml", text, Machine::X86_64, crate::model::compat::embedded());
         assert!(
             reading.left[0].why.contains("no packages for linux-64: it is for linux-aarch64"),
             "{reading:?}"
@@ -422,7 +425,7 @@ mod tests {
             entry("cpu_py311_0"),
             entry("cuda126_py311_0"),
         );
-        let reading = from_pixi_lock("pixi.lock", &text, Machine::X86_64, Matrix::current());
+        let reading = from_pixi_lock("pixi.lock", &text, Machine::X86_64, crate::model::compat::embedded());
         assert_eq!(reading.pins[0].written, "pytorch==2.6.0=cuda126_py311_0");
         assert_eq!((reading.pins.len(), reading.left[0].written.as_str()), (1, "default"));
     }
@@ -431,13 +434,15 @@ mod tests {
     fn list_of_addresses_gives_releases_python_and_cuda() {
         let text = "# platform: linux-64\n@EXPLICIT\nhttps://conda.anaconda.org/conda-forge/linux-64/python-3.10.14-hd12c33a_0_cpython.conda#01\nhttps://conda.anaconda.org/pytorch/linux-64/pytorch-2.1.2-py3.10_cuda11.8_cudnn8.7.0_0.tar.bz2\nhttps://conda.anaconda.org/conda-forge/linux-64/libzlib-1.3.1-h4ab18f5_1.conda\n";
         assert!(is_conda_explicit(text) && !is_conda_explicit("torch\n"));
-        let reading = from_conda_explicit("spec-file.txt", text, Machine::X86_64, Matrix::current());
+        let reading =
+            from_conda_explicit("spec-file.txt", text, Machine::X86_64, crate::model::compat::embedded());
         assert_eq!(pins(&reading), ["torch==2.1.2"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu118");
         assert_eq!(reading.python[0].versions.to_string(), "==3.10.*");
         assert_eq!(reading.left[0].written, "1 package: libzlib");
         let text = "@EXPLICIT\nhttps://c.test/conda-forge/linux-64/pytorch-2.5.1-cpu_mkl_py310_100.conda\nhttps://c.test/conda-forge/osx-arm64/x-1-0.conda\nhttps://c.test/conda-forge/linux-64/ffmpeg-7.1-h0_0.conda\n";
-        let reading = from_conda_explicit("spec-file.txt", text, Machine::X86_64, Matrix::current());
+        let reading =
+            from_conda_explicit("spec-file.txt", text, Machine::X86_64, crate::model::compat::embedded());
         assert!(
             reading.left[0].why.contains("without CUDA") && reading.left.len() == 2,
             "{:?}",

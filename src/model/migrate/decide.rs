@@ -24,7 +24,8 @@ use crate::model::compat::coupled::WheelPlace;
 use crate::model::compat::tables::{Product, Variant};
 use crate::model::local_version::{LocalVersion, exact};
 use crate::model::marker::{holds, pythons};
-use crate::model::spec::{Flavour, Spec};
+use crate::model::request::RequestedSpec;
+use crate::model::spec::Flavour;
 use crate::model::stack::Stack;
 use crate::model::versions::{CudaVariant, FrameworkVersion, Machine, PythonVersion};
 
@@ -49,7 +50,7 @@ const MAIN: [&str; 3] = ["pytorch", "tensorflow", "jax"];
 /// What the decision needs to know besides the files.
 pub struct Question<'a> {
     /// The spec that a person typed, which decides before all files.
-    pub spec: Option<&'a str>,
+    pub spec: Option<&'a RequestedSpec>,
     /// Whether the files lie where the project file is written, so that it can name them.
     pub is_here: bool,
     /// The matrix.
@@ -234,7 +235,7 @@ impl<'a> Decision<'a> {
         let devel = devel.or_else(|| self.compiler_of_catalogue(readings, &packages));
         let named = readings.iter().any(|reading| !reading.python.is_empty());
         let specs = if let Some(typed) = self.question.spec {
-            vec![typed.to_owned()]
+            vec![typed.written().to_owned()]
         } else {
             let cuda = self.cuda(readings, &packages, &framework);
             self.specs(&framework, cuda.as_ref(), if named { &allowed } else { &[] })
@@ -652,8 +653,7 @@ impl<'a> Decision<'a> {
 
     /// The framework of the spec that was typed.
     fn typed(&self) -> Option<Framework<'a>> {
-        let spec: Spec = self.question.spec?.parse().ok()?;
-        let product = self.question.matrix.product(&spec.name)?;
+        let product = self.question.matrix.product(&self.question.spec?.parsed().name)?;
         Some(Framework { product, asked: None, package: product.package.clone().unwrap_or_default() })
     }
 
@@ -1194,7 +1194,7 @@ impl<'a> Decision<'a> {
     /// The spec of a stack without what nobody asked for: a Python that would be chosen anyway and that a range allows.
     fn spec_of(&self, readings: &[Reading], stack: &Stack) -> String {
         if let Some(typed) = self.question.spec {
-            return typed.to_owned();
+            return typed.written().to_owned();
         }
         let suffix = format!("-py{}", stack.python);
         let name = stack.name.trim_end_matches("-devel");

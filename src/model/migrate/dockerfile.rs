@@ -587,7 +587,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Reading {
-        from_dockerfile("Dockerfile", text, &Given::default(), Matrix::current())
+        from_dockerfile("Dockerfile", text, &Given::default(), crate::model::compat::embedded())
     }
 
     fn requirements(reading: &Reading) -> Vec<String> {
@@ -681,7 +681,7 @@ mod tests {
             arguments: [pair("CUDA", "12.1.1"), pair("TORCH", "2.3.1")].into(),
             target: Some("train".to_owned()),
         };
-        let reading = from_dockerfile("Dockerfile", text, &given, Matrix::current());
+        let reading = from_dockerfile("Dockerfile", text, &given, crate::model::compat::embedded());
         assert_eq!(requirements(&reading), ["torch==2.3.1", "peft"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
         assert_eq!(requirements(&read(text)), ["torch==2.0.0", "fastapi"]);

@@ -182,8 +182,11 @@ mod tests {
         .chain(["usr/lib/python3/dist-packages/six-1.16.dist-info/METADATA".to_owned()])
         .collect();
         let records: Vec<&str> = records.iter().map(String::as_str).collect();
-        let reading =
-            from_image("i.tar", &content(&records, &["CUDA_VERSION=12.4.1", "A=1"]), Matrix::current());
+        let reading = from_image(
+            "i.tar",
+            &content(&records, &["CUDA_VERSION=12.4.1", "A=1"]),
+            crate::model::compat::embedded(),
+        );
         assert_eq!(requirements(&reading.packages), ["flask-cors==4.0.0", "torch==2.3.1"]);
         assert_eq!(reading.packages[1].local.as_deref(), Some("cu121"));
         assert_eq!(reading.python[0].versions.to_string(), "==3.10.*");
@@ -199,10 +202,12 @@ mod tests {
             "opt/conda/conda-meta/pytorch-2.3.1-py3.11_cuda12.1_cudnn8.9.2_0.json",
             "usr/local/cuda/bin/nvcc",
         ];
-        let reading = from_image("i.tar", &content(&records, &[]), Matrix::current());
+        let reading = from_image("i.tar", &content(&records, &[]), crate::model::compat::embedded());
         assert_eq!(requirements(&reading.pins), ["numpy==1.26.4", "torch==2.3.1"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
         assert!(reading.devel.is_some() && reading.packages.is_empty());
-        assert!(!from_image("i.tar", &content(&[], &["A=1"]), Matrix::current()).says_something());
+        assert!(
+            !from_image("i.tar", &content(&[], &["A=1"]), crate::model::compat::embedded()).says_something()
+        );
     }
 }

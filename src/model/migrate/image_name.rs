@@ -249,7 +249,7 @@ mod tests {
 
     fn read(image: &str) -> Reading {
         let mut reading = Reading::of("Dockerfile", Kind::Image);
-        take_image(&mut reading, image, &Origin::line("Dockerfile", 1), Matrix::current());
+        take_image(&mut reading, image, &Origin::line("Dockerfile", 1), crate::model::compat::embedded());
         reading
     }
 

@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn script_gives_what_it_installs() {
         let text = "#!/bin/bash\nset -e\n# pip install old\npip install torch==2.1.0 \\\n  --index-url https://download.pytorch.org/whl/cu118 # not cu121\nmake -C src\n./more.sh\npip install -r requirements.txt\n";
-        let reading = from_shell_script("install.sh", text, Matrix::current());
+        let reading = from_shell_script("install.sh", text, crate::model::compat::embedded());
         assert_eq!(requirements(&reading), ["torch==2.1.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu118");
         assert_eq!(
@@ -211,30 +211,34 @@ mod tests {
             {"cell_type": "code", "source": ["!pip install torch==2.3.0 einops\n", "import torch\n", "!nvidia-smi"]},
             {"cell_type": "code", "source": "%pip install timm"},
             {"cell_type": "code", "source": "%%bash\npip install peft\n"}], "nbformat": 4}"#;
-        let reading = from_notebook("x.ipynb", text, Matrix::current());
+        let reading = from_notebook("x.ipynb", text, crate::model::compat::embedded());
         assert_eq!(requirements(&reading), ["torch==2.3.0", "einops", "timm", "peft"]);
         assert_eq!(reading.left.len(), 1);
-        assert!(!from_notebook("x.ipynb", "[", Matrix::current()).says_something());
+        assert!(!from_notebook("x.ipynb", "[", crate::model::compat::embedded()).says_something());
     }
 
     #[test]
     fn definition_of_apptainer_gives_image_and_post() {
         let text = "Bootstrap: docker\nFrom: pytorch/pytorch:2.3.1-cuda12.1-cudnn8-devel\n%post\n    apt-get update && apt-get install -y git\n    pip install transformers==4.41.0\n%environment\n    export A=1\n%runscript\n    pip install no\n";
-        let reading = from_definition("x.def", text, Matrix::current());
+        let reading = from_definition("x.def", text, crate::model::compat::embedded());
         assert_eq!(requirements(&reading), ["torch==2.3.1", "transformers==4.41.0"]);
         assert_eq!((reading.apt.len(), reading.left.len()), (1, 1));
         let local = "Bootstrap: localimage\nFrom: base.sif\n";
-        assert!(from_definition("x.def", local, Matrix::current()).left[0].why.contains("not looked into"));
+        assert!(
+            from_definition("x.def", local, crate::model::compat::embedded()).left[0]
+                .why
+                .contains("not looked into")
+        );
     }
 
     #[test]
     fn cog_gives_packages_cuda_and_python() {
         let text = "build:\n  gpu: true\n  cuda: \"11.8\"\n  python_version: \"3.10\"\n  python_packages:\n    - \"torch==2.0.1\"\n    - diffusers==0.21.0\n  python_requirements: reqs.txt\n  system_packages: [ffmpeg, \"a b\"]\n  run:\n    - pip install xformers==0.0.22\n    - command: pip install peft\npredict: \"predict.py:Predictor\"\n";
-        let reading = from_cog("cog.yaml", text, Matrix::current());
+        let reading = from_cog("cog.yaml", text, crate::model::compat::embedded());
         assert_eq!(requirements(&reading), ["torch==2.0.1", "diffusers==0.21.0", "xformers==0.0.22", "peft"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu118");
         assert_eq!(reading.python[0].versions.to_string(), "==3.10.*");
         assert_eq!((reading.includes.len(), reading.apt.len(), reading.left.len()), (1, 1, 1));
-        assert!(!from_cog("cog.yaml", "- a\n", Matrix::current()).says_something());
+        assert!(!from_cog("cog.yaml", "- a\n", crate::model::compat::embedded()).says_something());
     }
 }

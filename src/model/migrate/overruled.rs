@@ -182,7 +182,7 @@ mod tests {
 
     /// What is left of a less believed file beside `torch==2.7.1`, and the number of its rows.
     fn rest(below: Reading) -> (Reading, usize) {
-        let matrix = Matrix::current();
+        let matrix = crate::model::compat::embedded();
         let own = from_requirement_lines("requirements.txt", "torch==2.7.1\n");
         let mut readings = [own, below];
         let rows = take_out(&mut readings, matrix, Machine::X86_64).len();
@@ -195,11 +195,11 @@ mod tests {
     }
 
     fn conda(text: &str) -> Reading {
-        from_environment("environment.yml", text, Matrix::current())
+        from_environment("environment.yml", text, crate::model::compat::embedded())
     }
 
     fn docker(text: &str) -> Reading {
-        from_dockerfile("Dockerfile", text, &Given::default(), Matrix::current())
+        from_dockerfile("Dockerfile", text, &Given::default(), crate::model::compat::embedded())
     }
 
     #[test]

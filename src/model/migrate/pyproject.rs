@@ -400,7 +400,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Reading {
-        from_pyproject_toml("pyproject.toml", text, Machine::X86_64, Matrix::current())
+        from_pyproject_toml("pyproject.toml", text, Machine::X86_64, crate::model::compat::embedded())
     }
 
     fn requirements(packages: &[Asked]) -> Vec<String> {

@@ -10,6 +10,7 @@ use super::place::Origin;
 use super::reading::Asked;
 use super::variables::variable_in;
 use crate::model::local_version::without_local;
+use crate::model::requirement_text::beyond_bounds;
 
 /// A requirement, or what it is instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,17 +26,11 @@ pub(super) enum Line {
     Not(String),
 }
 
-/// Longer and deeper lines are no requirement of a person.
-const LONGEST: usize = 4096;
-const DEEPEST: usize = 64;
-
 /// Reads a requirement without options.
 pub(super) fn line(written: &str, origin: &Origin) -> Line {
     let text = written.trim();
-    if text.len() > LONGEST || text.matches('(').count() > DEEPEST {
-        return Line::Not(format!(
-            "longer than {LONGEST} characters, or with more than {DEEPEST} parentheses"
-        ));
+    if let Some(why) = beyond_bounds(text) {
+        return Line::Not(why);
     }
     if let Some(why) = path_or_repository(text) {
         return match wheel_of(text, origin) {

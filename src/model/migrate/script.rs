@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     fn read(file: &str, text: &str) -> Option<Reading> {
-        from_script(file, text, Machine::X86_64, Matrix::current())
+        from_script(file, text, Machine::X86_64, crate::model::compat::embedded())
     }
 
     #[test]

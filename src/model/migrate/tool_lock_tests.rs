@@ -38,7 +38,7 @@ impl Asked {
             groups: &self.groups,
             pyproject: self.pyproject.as_ref(),
         };
-        tool_versions(file, text, &selection, Matrix::current())
+        tool_versions(file, text, &selection, crate::model::compat::embedded())
     }
 
     #[track_caller]

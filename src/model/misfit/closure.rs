@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 use envforge_protocol::abi::{LoaderView, SYSTEM_FOLDERS, of_another_cuda};
 use envforge_protocol::elf::Dynamic;
 
+use super::library::in_short;
 use super::question::{Misfit, MisfitKind};
 use crate::model::compat::Matrix;
 use crate::model::lock::{Lock, LockedWheel};
-
-/// The most libraries of a package that its text names.
-const NAMED: usize = 6;
 
 /// The libraries of an image below its own files.
 #[derive(Debug, Clone, Copy)]
@@ -86,11 +84,6 @@ fn misfit(lock: &Lock, matrix: &Matrix, wheel: &LockedWheel, libraries: Vec<Stri
     let known = libraries.iter().filter_map(|soname| matrix.package_of_library(soname));
     let apt: BTreeSet<&str> = known.collect();
     let apt: Vec<String> = apt.into_iter().map(str::to_owned).collect();
-    let named: Vec<&str> = libraries.iter().take(NAMED).map(String::as_str).collect();
-    let more = match libraries.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     let of = if apt.is_empty() { String::new() } else { format!(" (apt: {})", apt.join(", ")) };
     // Both are applied above the wheels.
     let unless = match (lock.added.run.is_empty(), lock.added.copy.is_empty()) {
@@ -100,10 +93,10 @@ fn misfit(lock: &Lock, matrix: &Matrix, wheel: &LockedWheel, libraries: Vec<Stri
         (false, false) => ", unless `run` or `copy` adds them",
     };
     let text = format!(
-        "`{} {}` needs libraries that the image lacks{unless}: {}{more}{of}",
+        "`{} {}` needs libraries that the image lacks{unless}: {}{of}",
         wheel.name,
         wheel.version,
-        named.join(", ")
+        in_short(&libraries)
     );
     let packages = vec![wheel.name.clone()];
     Misfit { apt, libraries, ..Misfit::new(MisfitKind::SystemLibrary, packages, text, None) }
@@ -162,7 +155,12 @@ mod tests {
 
         fn found(&self, told: &[Misfit]) -> Vec<Misfit> {
             let Self { lock, judged, of_wheels, of_system } = self;
-            missing_libraries(lock, Matrix::embedded(), ImageLibraries { judged, of_wheels, of_system }, told)
+            missing_libraries(
+                lock,
+                crate::model::compat::embedded(),
+                ImageLibraries { judged, of_wheels, of_system },
+                told,
+            )
         }
 
         fn texts(&self) -> Vec<String> {

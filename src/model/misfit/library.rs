@@ -4,6 +4,18 @@ use super::question::{Misfit, MisfitKind, Question};
 use crate::model::compat::needs::WheelLibraries;
 use crate::model::lock::LockedWheel;
 
+/// The most libraries, or packages, of a wheel that its text names.
+const NAMED: usize = 6;
+
+/// Returns the first names and how many more there are.
+pub(super) fn in_short(names: &[String]) -> String {
+    let shown = names[..names.len().min(NAMED)].join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 pub(super) fn misfits(question: Question<'_>) -> Vec<Misfit> {
     let rows = &question.known.matrix.wheel_libraries;
     let row_of = |wheel: &LockedWheel| rows.iter().find(|row| row.package == wheel.name);
@@ -33,8 +45,8 @@ fn misfit(question: Question<'_>, wheel: &LockedWheel, row: &WheelLibraries) -> 
         wheel.name,
         wheel.version,
         question.required_by(&wheel.name),
-        libraries.join(", "),
-        apt.join(", ")
+        in_short(&libraries),
+        in_short(&apt)
     );
     let (packages, source) = (vec![wheel.name.clone()], Some(row.source.clone()));
     Some(Misfit { kind: MisfitKind::SystemLibrary, packages, text, apt, libraries, source })

@@ -92,9 +92,14 @@ fn old(question: Question<'_>, requirement: &str) -> Option<Misfit> {
     let (newest, of_newest) = listed.newest(until)?;
     let of_locked = listed.day(&wheel.version)?;
     let behind = of_locked.until(of_newest).ok()?.get_days();
+    let mut products = question.known.matrix.products.iter();
+    let own = products.find(|product| product.package.as_deref() == Some(name.as_str()));
+    let own = own
+        .map(|product| format!("; newer ones are for stacks of their own: `envforge plan {}`", product.name));
     let text = format!(
-        "`{name} {}` is of {of_locked}, its newest release {newest} of {of_newest}: nothing newer fits, or has a wheel",
-        wheel.version
+        "`{name} {}` is of {of_locked}, its newest release {newest} of {of_newest}: nothing newer fits, or has a wheel{}",
+        wheel.version,
+        own.unwrap_or_default()
     );
     (behind >= OLD).then(|| Misfit::new(MisfitKind::Old, vec![name], text, None))
 }

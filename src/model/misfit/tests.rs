@@ -33,7 +33,7 @@ impl Scene {
 
     fn found(&self) -> Vec<Misfit> {
         let known = KnownPackages {
-            matrix: Matrix::embedded(),
+            matrix: crate::model::compat::embedded(),
             requirements: &self.requirements,
             developer: &[],
             shared: &self.shared,
@@ -137,16 +137,17 @@ fn libraries_that_the_image_lacks_are_offered_by_package() {
     assert_eq!(
         of("opencv-python").text,
         "`opencv-python 4.12.0.88` loads libraries that the image lacks, as 5.0.0.93 does: libGL.so.1, libICE.so.6, libSM.so.6, \
-         libglib-2.0.so.0, libgthread-2.0.so.0, libxcb.so.1 (apt: libgl1, libice6, libsm6, libglib2.0-0, libxcb1)"
+         libX11.so.6, libXext.so.6, libglib-2.0.so.0 and 2 more (apt: libgl1, libice6, libsm6, libx11-6, libxext6, libglib2.0-0 and 1 more)"
     );
-    assert_eq!(of("opencv-python").apt, ["libgl1", "libice6", "libsm6", "libglib2.0-0", "libxcb1"]);
+    let debs = ["libgl1", "libice6", "libsm6", "libx11-6", "libxext6", "libglib2.0-0", "libxcb1"];
+    assert_eq!(of("opencv-python").apt, debs);
     assert_eq!(
         of("pyodbc").text,
         "`pyodbc 5.5.0` loads libraries that the image lacks: libodbc.so.2 (apt: libodbc2)"
     );
     // What the lock has, under its later name too, and what may be missing are not told.
     let deb = scene.lock.debs().next().expect("one").clone();
-    for name in ["libgl1", "libice6", "libsm6", "libglib2.0-0t64"] {
+    for name in ["libgl1", "libice6", "libsm6", "libx11-6", "libxext6", "libglib2.0-0t64"] {
         scene.lock.apt.push(crate::model::lock::LockedDeb { name: name.to_owned(), ..deb.clone() });
     }
     scene.lock.added.may_lack = vec!["libodbc.so.2".to_owned()];
@@ -188,14 +189,22 @@ fn requested_package_that_is_years_behind_is_told_unless_its_version_was_named()
     assert_eq!(scene.texts(MisfitKind::Old).len(), 1);
     scene.listed.insert("deepspeed".to_owned(), days(&[("0.3.0", "2020-09-01"), ("0.18.2", "2022-08-01")]));
     assert!(scene.texts(MisfitKind::Old).is_empty(), "less than two years");
+    // Each release of vLLM is for one torch.
+    let mut scene = Scene::of(&["vllm==0.2.2"]);
+    scene.listed.insert("vllm".to_owned(), days(&[("0.2.2", "2023-11-19"), ("0.33.0", "2026-11-02")]));
+    let texts = scene.texts(MisfitKind::Old);
+    assert!(
+        texts.len() == 1 && texts[0].ends_with("stacks of their own: `envforge plan vllm-cuda`"),
+        "{texts:?}"
+    );
 }
 
 #[test]
 fn package_in_the_place_of_the_framework_is_found() {
     let mut scene = Scene::of(&["tensorflow-cpu==2.20.0"]);
-    assert!(in_place_of_framework(&scene.lock, Matrix::embedded()).is_empty());
+    assert!(in_place_of_framework(&scene.lock, crate::model::compat::embedded()).is_empty());
     scene.lock.stack.package = "tensorflow".to_owned();
-    let found = in_place_of_framework(&scene.lock, Matrix::embedded());
+    let found = in_place_of_framework(&scene.lock, crate::model::compat::embedded());
     assert!(
         found.len() == 1 && found[0].contains("`tensorflow-cpu 2.20.0` installs the module `tensorflow`"),
         "{found:?}"

@@ -20,8 +20,21 @@ use crate::model::whiteout::{DELETES, deletes};
 const RESERVED: [&str; 6] =
     ["CUDA_HOME", "NVIDIA_REQUIRE_CUDA", "PATH", "PIP_CONSTRAINT", "UV_CONSTRAINT", "UV_EXCLUDE"];
 /// Directories of the image that `copy` must not write to.
-const KEPT: [&str; 10] =
-    ["/opt/env", "/opt/envforge", "/usr", "/etc", "/bin", "/lib", "/sbin", "/proc", "/sys", "/dev"];
+const KEPT: [&str; 13] = [
+    "/opt/env",
+    "/opt/envforge",
+    "/usr",
+    "/etc",
+    "/bin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/sbin",
+    "/proc",
+    "/sys",
+    "/dev",
+];
 /// Names of indexes that every installation has.
 const BUILT_IN_INDEXES: [&str; 2] = [crate::model::lock::DEFAULT_INDEX, crate::model::lock::FRAMEWORK_INDEX];
 const LEVELS: [&str; 4] = envforge_protocol::Level::NAMES;
@@ -274,7 +287,7 @@ impl Found<'_> {
             );
         } else if deletes(copy.to.as_bytes()) {
             self.at(copy, format!("invalid image path `{}`: {DELETES}", copy.to), None);
-        } else if let Some(kept) = KEPT.iter().find(|kept| to.starts_with(kept)) {
+        } else if let Some(kept) = managed_folder(to) {
             self.at(copy, format!("`{}` is inside {kept}, which envforge manages", copy.to), None);
         }
     }
@@ -300,6 +313,11 @@ impl Found<'_> {
             self.name("secret name", name, run.span());
         }
     }
+}
+
+/// Returns the directory that envforge manages in which a path of the image lies, or which it is.
+pub(crate) fn managed_folder(path: &Utf8Path) -> Option<&'static str> {
+    KEPT.into_iter().find(|kept| path.starts_with(kept))
 }
 
 /// Whether a path is relative and has no `..`.

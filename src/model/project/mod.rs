@@ -17,6 +17,7 @@ pub(crate) mod secret;
 mod spanned;
 mod trust;
 
+pub(crate) use check::managed_folder;
 pub use error::{Place, Problem, ProjectError};
 pub use file::{
     AllowSourceEntry, Cluster, CopyEntry, Environment, ExtraCheck, FILE, Index, IndexEntry, Packages,

@@ -4,6 +4,8 @@ use std::str::FromStr as _;
 
 use pep508_rs::{Requirement, VersionOrUrl};
 
+use crate::model::requirement_text::beyond_bounds;
+
 /// Returns the normalized package name of a requirement, or the reason why it cannot be pinned by a hash of the index.
 pub fn requirement_name(text: &str) -> Result<String, String> {
     // A path (`./x.whl`) is recognized by its first character, with a shorter message than the parser's.
@@ -12,6 +14,9 @@ pub fn requirement_name(text: &str) -> Result<String, String> {
     let shown = if text.contains("://") { "…" } else { text };
     if !text.starts_with(|c: char| c.is_ascii_alphanumeric()) || text.contains(['\n', '\r']) {
         return Err(format!("invalid requirement `{shown}` (expected `requests>=2`)"));
+    }
+    if let Some(why) = beyond_bounds(text) {
+        return Err(format!("invalid requirement: {why}"));
     }
     let parsed: Requirement = Requirement::from_str(text).map_err(|error| {
         let why =
@@ -70,5 +75,9 @@ mod tests {
             let error = requirement_name(text).expect_err(text);
             assert!(error.contains(says) && !error.contains("hunter2"), "{error}");
         }
+        // The parser would run out of stack with more of them.
+        let nested = format!("a; {}os_name == 'x'{}", "(".repeat(2000), ")".repeat(2000));
+        let error = requirement_name(&nested).expect_err("too deep");
+        assert!(error.contains("parentheses") && error.len() < 200, "{error}");
     }
 }

@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 
 use super::lock::LockOptions;
 use super::project::ProjectOptions;
+use super::spec::{RequestedSpec, SpecArgument};
 use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
@@ -24,9 +25,9 @@ pub enum BuilderChoice {
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Build {
     /// What to build: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`, one or more.
-    pub specs: Vec<String>,
+    pub specs: Vec<SpecArgument>,
     /// Build every supported variant that matches the filter.
-    pub all_supported: Option<String>,
+    pub all_supported: Option<SpecArgument>,
     /// Number of parallel builds.
     pub jobs: NonZeroUsize,
     /// Additional image tags.
@@ -63,9 +64,9 @@ pub struct Build {
 
 impl Build {
     /// What `envforge build SPEC` alone means.
-    pub fn of(spec: &str) -> Self {
+    pub fn of(spec: RequestedSpec) -> Self {
         Self {
-            specs: vec![spec.to_owned()],
+            specs: vec![spec.into()],
             all_supported: None,
             jobs: NonZeroUsize::MIN,
             tags: Vec::new(),

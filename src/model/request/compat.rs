@@ -2,6 +2,8 @@
 
 use camino::Utf8PathBuf;
 
+use super::spec::SpecArgument;
+
 /// A request for `compat lint`.
 #[derive(Debug, Clone)]
 pub struct CompatLint {
@@ -33,7 +35,7 @@ pub struct CompatAbi {
     /// The wheel.
     pub wheel: WheelArgument,
     /// The spec whose lock it is held against; without one the project's.
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// Another lock file.
     pub lockfile: Option<Utf8PathBuf>,
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use camino::Utf8PathBuf;
 
 use super::verify::Level;
+use crate::model::versions::Machine;
 
 /// A request for `evidence IMAGE`.
 #[derive(Debug, Clone)]
@@ -19,7 +20,7 @@ pub struct Evidence {
     /// Public keys whose word counts; without one those of the settings.
     pub key: Vec<Utf8PathBuf>,
     /// The platform of an image of several.
-    pub platform: Option<String>,
+    pub platform: Option<Machine>,
 }
 
 /// A request for `evidence admit`.
@@ -48,7 +49,7 @@ pub struct EvidenceAdmit {
     /// Public keys whose word counts; without one those of the settings.
     pub key: Vec<Utf8PathBuf>,
     /// The platform of an image of several.
-    pub platform: Option<String>,
+    pub platform: Option<Machine>,
 }
 
 /// A request for `evidence withdraw`.
@@ -65,7 +66,7 @@ pub struct EvidenceWithdraw {
     /// The key that signed.
     pub key: Option<Utf8PathBuf>,
     /// The platform of an image of several.
-    pub platform: Option<String>,
+    pub platform: Option<Machine>,
 }
 
 /// An age such as `90d`, `12h` or `4w`.

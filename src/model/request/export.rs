@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 
 use super::lock::LockOptions;
 use super::project::ProjectOptions;
+use super::spec::SpecArgument;
 use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 use super::verify::Level;
@@ -13,7 +14,7 @@ use crate::model::file_compression::FileCompression;
 #[derive(Debug, Clone)]
 pub struct Export {
     /// What to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// The folder to write, or the one file; must be empty or absent, unless --force.
     pub dir: Utf8PathBuf,
     /// Overwrite what an earlier export left in DIR.

@@ -1,12 +1,13 @@
 //! `list`.
 
+use super::spec::SpecArgument;
 use super::target::TargetOptions;
 
 /// A request for `list`.
 #[derive(Debug, Clone)]
 pub struct List {
     /// Only this product, such as pytorch-cuda.
-    pub name: Option<String>,
+    pub name: Option<SpecArgument>,
     /// Only this framework, such as jax.
     pub framework: Option<String>,
     /// Only what runs on this machine, or on the one named by --gpu and --driver.

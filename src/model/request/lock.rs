@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 
 use super::project::ProjectOptions;
+use super::spec::SpecArgument;
 use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
@@ -11,7 +12,7 @@ use super::target::TargetOptions;
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Lock {
     /// What to lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// Check that the lock file is up to date (offline).
     pub check: bool,
     /// Show what a new lock file would change, and why; write nothing.
@@ -36,6 +37,29 @@ pub struct Lock {
     pub source: LockOptions,
     /// The machine that will run it.
     pub target: TargetOptions,
+}
+
+/// How a base is obtained.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BaseChoice {
+    /// The image if it is local or can be pulled, else a bootstrap.
+    #[default]
+    Auto,
+    /// A registry or local image.
+    Image,
+    /// The distribution's packages.
+    Bootstrap,
+}
+
+impl BaseChoice {
+    /// Returns the word that options use: `auto`, `image`, `bootstrap`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Image => "image",
+            Self::Bootstrap => "bootstrap",
+        }
+    }
 }
 
 /// Which lock is used and how.
@@ -64,8 +88,8 @@ pub struct LockOptions {
     pub yes: bool,
     /// The base image instead of the chosen one, such as debian:13.
     pub base: Option<String>,
-    /// How to obtain the base image: `auto`, `image` or `bootstrap`.
-    pub base_provider: Option<String>,
+    /// How to obtain the base image.
+    pub base_provider: Option<BaseChoice>,
     /// Network mode of build containers.
     pub network: Option<String>,
     /// Accept a package index older than the newest one seen on its mirror.
@@ -74,7 +98,7 @@ pub struct LockOptions {
 
 impl LockOptions {
     /// How to obtain the base image; `auto` by default.
-    pub fn provider(&self) -> &str {
-        self.base_provider.as_deref().unwrap_or("auto")
+    pub fn provider(&self) -> BaseChoice {
+        self.base_provider.unwrap_or_default()
     }
 }

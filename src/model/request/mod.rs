@@ -20,6 +20,7 @@ mod plan;
 mod project;
 mod push;
 mod shell;
+mod spec;
 mod spec_parts;
 mod target;
 mod vendor;
@@ -41,7 +42,7 @@ pub use images::{Diff, Inspect, Prune, Size, SizeBy};
 pub use import::Import;
 pub use init::Init;
 pub use list::List;
-pub use lock::{Lock, LockOptions};
+pub use lock::{BaseChoice, Lock, LockOptions};
 pub use outdated::Outdated;
 pub use plan::Plan;
 pub use project::ProjectOptions;
@@ -49,6 +50,7 @@ pub use push::Push;
 pub use shell::{
     ChecksBefore, ContainerOptions, LimitOptions, ServiceOptions, Shell, StartOptions, mount_hint,
 };
+pub use spec::{RequestedSpec, SpecArgument};
 pub use spec_parts::SpecParts;
 pub use target::TargetOptions;
 pub use vendor::Vendor;

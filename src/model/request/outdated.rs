@@ -2,6 +2,7 @@
 
 use super::lock::LockOptions;
 use super::project::ProjectOptions;
+use super::spec::SpecArgument;
 use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
@@ -9,7 +10,7 @@ use super::target::TargetOptions;
 #[derive(Debug, Clone)]
 pub struct Outdated {
     /// Whose lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// What the spec is restricted to.
     pub parts: SpecParts,
     /// Which project.

@@ -1,6 +1,7 @@
 //! `plan`.
 
 use super::project::ProjectOptions;
+use super::spec::SpecArgument;
 use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
@@ -8,7 +9,7 @@ use super::target::TargetOptions;
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// What to plan: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// What the spec is restricted to.
     pub parts: SpecParts,
     /// Which project.

@@ -1,5 +1,7 @@
 //! The machine that will run the image.
 
+use crate::model::versions::Machine;
+
 /// The machine that will run the image.
 #[derive(Debug, Clone, Default)]
 pub struct TargetOptions {
@@ -10,7 +12,7 @@ pub struct TargetOptions {
     /// `any`: do not constrain the image to a machine.
     pub target: Option<String>,
     /// The processor of the image.
-    pub platform: Option<String>,
+    pub platform: Option<Machine>,
     /// Allow NVIDIA's forward-compatibility package where supported.
     pub forward_compat: bool,
     /// Fail instead of building from source.

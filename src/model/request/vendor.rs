@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 
 use super::lock::LockOptions;
 use super::project::ProjectOptions;
+use super::spec::SpecArgument;
 use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
@@ -12,7 +13,7 @@ use super::target::TargetOptions;
 #[derive(Debug, Clone)]
 pub struct Vendor {
     /// Whose lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
-    pub spec: Option<String>,
+    pub spec: Option<SpecArgument>,
     /// The folder; several locks may share it, and each file lies there once.
     pub dir: Utf8PathBuf,
     /// Gather nothing: read what is there and compare it with the folder's locks.

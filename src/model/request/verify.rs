@@ -27,6 +27,8 @@ pub struct Verify {
     pub push: bool,
     /// Sign what the checks proved and attach it to the image in its registry.
     pub attest: bool,
+    /// Sign the names of the machines that passed, and the UUIDs of their GPUs, too.
+    pub attest_nodes: bool,
     /// The key that signs; without one that of the environment.
     pub key: Option<Utf8PathBuf>,
     /// Show the last report of the image and check nothing.

@@ -59,13 +59,13 @@ pub fn lines(source: SpeedSource, speeds: &BTreeMap<String, f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::compat::Matrix;
+    use crate::model::compat;
     use crate::model::image::info::ImageInfo;
     use crate::model::verdict::{ImageExpectations, judge};
 
     #[test]
     fn peaks_are_those_of_the_models_row() {
-        let found = Matrix::current().gpu_named("NVIDIA H200").expect("known");
+        let found = compat::embedded().gpu_named("NVIDIA H200").expect("known");
         let row = found.product.expect("a row of its own");
         let peaks = peaks(row);
         assert_eq!(peaks.get("fp16"), row.tflops.get("fp16_tensor"));
@@ -78,7 +78,7 @@ mod tests {
         );
         let text = lines(SpeedSource::Peak, &peaks);
         assert!(text.lines().all(|line| line.starts_with("peak.") && line.contains('=')), "{text}");
-        let old = Matrix::current().gpu_named("Tesla T4").expect("known").product.expect("a row of its own");
+        let old = compat::embedded().gpu_named("Tesla T4").expect("known").product.expect("a row of its own");
         assert!(old.tflops.contains_key("fp16_tensor") && !super::peaks(old).contains_key("bf16"));
     }
 

@@ -115,9 +115,10 @@ impl LockedWheels {
     ) -> Result<Self, CommandError> {
         let Assembly { session, lock, wanted, .. } = image;
         if let Some(misfits) = image.misfits {
-            let parts = (lock.clone(), wanted.clone(), session.store.clone());
-            let found = blocking(move || misfits_of(&parts.0, &parts.1, &parts.2)).await?;
-            misfits.tell(found, lock, &*session.reporter);
+            let (lock, wanted) = (lock.clone(), wanted.clone());
+            let (store, matrix) = (session.store.clone(), Arc::clone(&session.matrix));
+            let found = blocking(move || misfits_of(&lock, &wanted, &store, &matrix)).await?;
+            misfits.tell(found, image.lock, &*session.reporter);
         }
         Self::of(image, opened)
     }

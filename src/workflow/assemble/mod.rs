@@ -159,14 +159,14 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         }
         line.send_each(below).await;
         if !has_toolkit {
-            line.send_each(wheels.group(ComponentKind::Cuda).await?).await;
-            line.send_each(wheels.group(ComponentKind::Framework).await?).await;
+            line.send_group(&wheels, ComponentKind::Cuda).await?;
+            line.send_group(&wheels, ComponentKind::Framework).await?;
         }
-        line.send_each(wheels.group(ComponentKind::Stack).await?).await;
+        line.send_group(&wheels, ComponentKind::Stack).await?;
         line.send_each(apt_later).await;
-        line.send_each(wheels.group(ComponentKind::User).await?).await;
+        line.send_group(&wheels, ComponentKind::User).await?;
         if lock.wheels.iter().any(|wheel| wheel.layer == WheelLayer::Project) {
-            line.send_each(wheels.group(ComponentKind::Project).await?).await;
+            line.send_group(&wheels, ComponentKind::Project).await?;
         }
         let own = own_files(plan, &system.files.directories)?;
         line.send(Made::of_files(session, ComponentKind::Files, "envforge's own files", own).await?).await;
@@ -232,6 +232,13 @@ impl Line {
         for made in layers {
             self.send(made).await;
         }
+    }
+
+    /// Wheels go to the engine while their byte code is compiled.
+    async fn send_group(&self, wheels: &WheelLayers<'_>, kind: ComponentKind) -> Result<(), CommandError> {
+        self.send_each(wheels.without_code(kind).await?).await;
+        self.send_each(wheels.code(kind).await?.into_iter().collect()).await;
+        Ok(())
     }
 
     async fn send_layer(&self, layer: ImageLayer) {

@@ -35,8 +35,8 @@ mod tests {
         let keys =
             |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| name.repeat(64)).collect() };
         let first = claim(&store, keys(&["b", "c"])).await.expect("free");
-        let soon = Duration::from_millis(200);
-        let other = tokio::time::timeout(soon, claim(&store, keys(&["a", "d"]))).await;
+        let (soon, hangs) = (Duration::from_millis(200), Duration::from_mins(5));
+        let other = tokio::time::timeout(hangs, claim(&store, keys(&["a", "d"]))).await;
         drop(other.expect("no common layer").expect("free"));
         let common = claim(&store, keys(&["a", "c"]));
         tokio::pin!(common);

@@ -178,12 +178,25 @@ impl<'a> WheelLayers<'a> {
 
     /// The layers of one component, lowest first, with its byte code on top.
     pub(super) async fn group(&self, kind: ComponentKind) -> Result<Vec<Made>, CommandError> {
-        let groups: Vec<&WheelGroup> =
-            self.groups.iter().filter(|group| component(group.layer) == kind).collect();
-        let mut made = self.wheel_layers(kind, &groups).await?;
-        let wheels: Vec<usize> = groups.iter().flat_map(|group| group.wheels.iter().copied()).collect();
-        made.extend(self.byte_code(kind, groups.len(), &wheels).await?);
+        let mut made = self.without_code(kind).await?;
+        made.extend(self.code(kind).await?);
         Ok(made)
+    }
+
+    /// The layers of one component without its byte code, lowest first.
+    pub(super) async fn without_code(&self, kind: ComponentKind) -> Result<Vec<Made>, CommandError> {
+        self.wheel_layers(kind, &self.groups_of(kind)).await
+    }
+
+    /// The layer of the byte code of one component, if its wheels have modules.
+    pub(super) async fn code(&self, kind: ComponentKind) -> Result<Option<Made>, CommandError> {
+        let groups = self.groups_of(kind);
+        let wheels: Vec<usize> = groups.iter().flat_map(|group| group.wheels.iter().copied()).collect();
+        self.byte_code(kind, groups.len(), &wheels).await
+    }
+
+    fn groups_of(&self, kind: ComponentKind) -> Vec<&WheelGroup> {
+        self.groups.iter().filter(|group| component(group.layer) == kind).collect()
     }
 
     /// The layers of some groups: their digests from the cache, or made now on all cores.

@@ -25,12 +25,26 @@ pub(crate) struct Launcher {
     pub(crate) nonce: String,
     /// The bytes for `bash -s`.
     pub(crate) input: Bytes,
+    /// Those that ask alone whether a node has the image.
+    probe: Bytes,
+    /// Whether a node may have to fetch what is checked: a file is there or not.
+    pub(super) fetches: bool,
 }
 
 impl Launcher {
     /// The launcher of an image or file. `expected`: the facts of its lock, if that is known.
     pub(crate) fn new(subject: &Subject, level: Level, expected: Option<&str>, limits: Limits) -> Self {
         Self::of(subject, level, expected, (limits, "yes"))
+    }
+
+    /// The launcher that asks a node whether it has the image: `Stage::Check` would come next there. It is of the same call.
+    pub(super) fn probe(&self) -> Self {
+        Self {
+            nonce: self.nonce.clone(),
+            input: self.probe.clone(),
+            probe: Bytes::new(),
+            fetches: self.fetches,
+        }
     }
 
     /// A script for `sbatch`. Its node answers into a file, and the end of its input ends nothing.
@@ -77,13 +91,15 @@ impl Launcher {
             words.join(" "),
         );
         text += &NODE.replacen(PLACE, RUNTIME, 1);
+        let probe = Bytes::from(format!("{text}probe\n.\n"));
         text += "main\n";
         for line in STANDARD.encode(agent::AGENT).as_bytes().chunks(COLUMNS) {
             text += &String::from_utf8_lossy(line);
             text.push('\n');
         }
         text += ".\n";
-        Self { nonce, input: Bytes::from(text) }
+        let fetches = matches!(subject, Subject::Image(_));
+        Self { nonce, input: Bytes::from(text), probe, fetches }
     }
 }
 
@@ -117,6 +133,10 @@ mod tests {
         let agent: String =
             text.rsplit_once("\nmain\n").expect("the agent").1.trim_end_matches(".\n").split('\n').collect();
         assert_eq!(STANDARD.decode(agent).expect("base64"), agent::AGENT);
+        let probe = launcher.probe();
+        let asks = String::from_utf8(probe.input.to_vec()).expect("text");
+        assert_eq!(probe.nonce, launcher.nonce);
+        assert!(asks.ends_with("\nprobe\n.\n") && !asks.contains("\nmain\n"), "no agent is sent for that");
         let foreign = Launcher::new(&image, Level::Quick, None, limits);
         let text = String::from_utf8(foreign.input.to_vec()).expect("text");
         assert!(text.contains("words=('quick' '--json' '--expect' '/envforge/expect.txt')\n"));

@@ -9,6 +9,9 @@ const MARGIN: Duration = Duration::from_secs(30);
 /// How much later than its own limit a stage is seen to end: a signal, the removal of a container, the report.
 const LATE: Duration = Duration::from_secs(15);
 
+/// How long nodes may take to say whether they have the image.
+pub(super) const PROBE: Limits = Limits { pull: Duration::from_secs(30), checks: Duration::ZERO };
+
 /// How long a node may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {

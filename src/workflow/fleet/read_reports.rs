@@ -22,6 +22,8 @@ const LARGEST_OBJECT: u64 = 32 << 20;
 const MOST_FILES: usize = 100_000;
 /// Pieces of a line that is longer.
 const PIECE: usize = 64 << 10;
+/// Lines for which a thread is worth its start.
+const LEAST_SHARE: usize = 64;
 
 /// Reads the reports of files and of the files of directories. `expected`: what a report is held to.
 pub(crate) fn read_reports(
@@ -126,10 +128,9 @@ fn read_lines(
     expected: &ImageExpectations,
     keeps_agent: bool,
 ) -> std::io::Result<(Vec<Heard>, String)> {
-    let (mut log, mut heard, mut of_agent) = (NodeLog::default(), Vec::new(), String::new());
+    let (mut log, mut found, mut of_agent) = (NodeLog::default(), Vec::new(), String::new());
     let header = format!("\"{}\":\"{AGENT}\"", field::AGENT);
     let (mut line, mut has_header) = (Vec::new(), false);
-    let mut hear = |line| heard.push(heard_of(line, source, expected));
     loop {
         line.clear();
         if (&mut reader).take(PIECE as u64).read_until(b'\n', &mut line)? == 0 {
@@ -142,10 +143,34 @@ fn read_lines(
             of_agent.push_str(text);
             of_agent.push('\n');
         }
-        log.push(text).into_iter().for_each(|(_, line)| hear(line));
+        found.extend(log.push(text).into_iter().map(|(_, line)| line));
     }
-    log.finish().into_iter().for_each(|(_, line)| hear(line));
-    Ok((heard, of_agent))
+    found.extend(log.finish().into_iter().map(|(_, line)| line));
+    Ok((heard_of_all(found, source, expected), of_agent))
+}
+
+/// What lines say of their nodes, in the same order. Judging them takes most of the time: a log of a whole cluster has all processors.
+fn heard_of_all(mut lines: Vec<NodeLine>, source: &str, expected: &ImageExpectations) -> Vec<Heard> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let share = lines.len().div_ceil(cores).max(LEAST_SHARE);
+    let mut shares = Vec::new();
+    while lines.len() > share {
+        let rest = lines.split_off(share);
+        shares.push(std::mem::replace(&mut lines, rest));
+    }
+    let judge = |lines: Vec<NodeLine>| -> Vec<Heard> {
+        lines.into_iter().map(|line| heard_of(line, source, expected)).collect()
+    };
+    let judge = &judge;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = shares.into_iter().map(|lines| scope.spawn(move || judge(lines))).collect();
+        let last = judge(lines);
+        let joined = threads.into_iter().flat_map(|thread| match thread.join() {
+            Ok(heard) => heard,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.chain(last).collect()
+    })
 }
 
 /// What a line says of its node: a report, or how far it came, which a report that follows replaces.
@@ -167,11 +192,31 @@ fn heard_of(line: NodeLine, source: &str, expected: &ImageExpectations) -> Heard
 }
 
 /// A report with its verdict.
-pub(crate) fn judged(report: Box<NodeReport>, expected: &ImageExpectations) -> Outcome {
+pub(crate) fn judged(mut report: Box<NodeReport>, expected: &ImageExpectations) -> Outcome {
     let end = format!("agent exited with code {}", report.code);
-    let mut verdict = judge(&report.lines, &end, &ImageInfo::default(), expected);
+    // Of a thousand nodes the verdicts are enough.
+    let lines = std::mem::take(&mut report.lines);
+    let mut verdict = judge(&lines, &end, &ImageInfo::default(), expected);
     verdict.level.clone_from(&report.level);
     // By the node's clock.
     verdict.checked = Timestamp::from_second(report.began).map(|time| time.to_string()).unwrap_or_default();
     Outcome::Report(report, Box::new(verdict))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many threads judge them, reports keep their order: of two of one node the later one counts.
+    #[test]
+    fn lines_are_judged_in_their_order() {
+        let line = |number: i64| NodeLine::Damaged {
+            place: Place { node: format!("node{number}"), ..Place::default() },
+            why: "the line is cut",
+        };
+        let lines: Vec<NodeLine> = (0..1_000).map(line).collect();
+        let heard = heard_of_all(lines, "log", &ImageExpectations::default());
+        let names: Vec<String> = heard.into_iter().map(|heard| heard.source).collect();
+        assert_eq!(names, (0..1_000).map(|number| format!("node{number}")).collect::<Vec<_>>());
+    }
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::agent;
 use crate::evidence::SigningKey;
 use crate::fleet::{Fleet, entries};
+use crate::model::compat::Matrix;
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::request::TargetOptions;
@@ -17,7 +18,7 @@ use crate::settings::Settings;
 use crate::store::Store;
 use crate::store::built_images::{built_from, pushed_names};
 use crate::workflow::error::CommandError;
-use crate::workflow::evidence::{EvidenceError, attach};
+use crate::workflow::evidence::{Attester, EvidenceError};
 use crate::workflow::proven::lock_of_build;
 use crate::workflow::session::downloads;
 use crate::workflow::target::machine;
@@ -25,6 +26,7 @@ use crate::workflow::target::machine;
 /// An image whose reports may be signed: this machine built it from a lock that is known, and its registry has what was pushed from here.
 pub(crate) struct Signed<'a> {
     registry: Registry,
+    matrix: &'a Matrix,
     image: &'a ImageRef,
     subject: EvidenceSubject,
     key: SigningKey,
@@ -37,12 +39,13 @@ impl<'a> Signed<'a> {
     pub(crate) async fn of(
         image: &'a ImageRef,
         key: SigningKey,
-        settings: &Settings,
+        settings: &'a Settings,
         reporter: &Arc<dyn Reporter>,
     ) -> Result<Self, CommandError> {
         let (fetch, _) = downloads(settings)?;
         let registry = Registry::new(fetch, settings.registry.clone());
-        let subject = registry.evidence_subject(image, machine(&TargetOptions::default())).await?;
+        let subject =
+            registry.evidence_subject(image, machine(&TargetOptions::default(), &settings.matrix)).await?;
         let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
         let id = subject.config.as_str();
         let is_of_digest = |name: &String| name.ends_with(subject.manifest.digest.as_str());
@@ -50,19 +53,22 @@ impl<'a> Signed<'a> {
         // What another key said of it is not said again under this one.
         let is_built = built_from(&store, id)?.is_some();
         match lock_of_build(&store, &**reporter, id)? {
-            Some(lock) if is_pushed && is_built => Ok(Self { registry, image, subject, key, lock }),
+            Some(lock) if is_pushed && is_built => {
+                Ok(Self { registry, matrix: &settings.matrix, image, subject, key, lock })
+            }
             _ => Err(EvidenceError::Foreign { image: image.to_string() }.into()),
         }
     }
 
-    /// Signs what the reports prove, or withdraws, and attaches it. Returns the image by its digest with the key.
+    /// Signs what the reports prove, or withdraws, and attaches it; `with_nodes`: with the names of the nodes that passed. Returns the image
+    /// by its digest with the key.
     pub(crate) async fn attach(
         &self,
-        fleet: &Fleet,
+        (fleet, with_nodes): (&Fleet, bool),
         reporter: &Arc<dyn Reporter>,
     ) -> Result<String, CommandError> {
         let hash = self.lock.hash();
-        let mut new = entries(fleet, &agent::sha256(), Timestamp::now());
+        let mut new = entries(fleet, &agent::sha256(), Timestamp::now(), with_nodes);
         for entry in &mut new {
             entry.lock.clone_from(&hash);
         }
@@ -70,7 +76,9 @@ impl<'a> Signed<'a> {
             let why = "no node's report names a GPU with a driver";
             return Err(EvidenceError::NothingProven { image: self.image.to_string(), why }.into());
         }
-        let attached = attach(&self.registry, (self.image, &self.subject), &self.key, &new, reporter).await?;
+        let Self { registry, matrix, key, .. } = self;
+        let attester = Attester { registry, key, matrix, reporter };
+        let attached = attester.attach((self.image, &self.subject), &new).await?;
         Ok(format!("{} by key {}", attached.pinned, attached.key))
     }
 }

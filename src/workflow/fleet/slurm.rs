@@ -1,6 +1,6 @@
 //! Nodes of a Slurm cluster: `sinfo` says which are idle, one `srun` asks them all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
 use super::error::{FleetError, RETRIES};
-use super::limits::Limits;
-use super::node_job::{Asked, Deadline, Ended, run};
+use super::limits::{Limits, PROBE};
+use super::node_job::{Asked, Deadline, Ended, Screen, run};
 use super::processes::Processes;
 use crate::fleet::{
     Askable, Heard, NodeLine, NodeLog, NodeReport, Outcome, Progress, SINFO_FORMAT, Selection, SlurmNode,
@@ -19,7 +19,7 @@ use crate::fleet::{
 };
 use crate::host::async_child;
 use crate::model::visible::visible_line_within;
-use crate::report::Event;
+use crate::report::{Event, NullReporter, Reporter};
 
 /// The name of every job.
 pub(super) const JOB: &str = "envforge-verify";
@@ -58,12 +58,16 @@ pub(crate) async fn ask_slurm(
     }
     let processes = Arc::new(Processes::default());
     // A limit holds for nodes, so each has a job of its own.
-    let (most, at_once) = match asked.parallel {
-        Some(parallel) => (1, parallel.max(1)),
-        None => (usize::MAX, Semaphore::MAX_PERMITS),
+    let (groups, at_once) = match asked.parallel {
+        Some(parallel) => {
+            let is_fetched = parallel < idle.len() && asked.launcher.fetches;
+            let idle = if is_fetched { ready_first(idle, asked, &processes).await } else { idle };
+            (idle.into_iter().map(|node| vec![node]).collect(), parallel.max(1))
+        }
+        None => (idle_groups(&idle, usize::MAX), Semaphore::MAX_PERMITS),
     };
     let gate = Semaphore::new(at_once);
-    let jobs = idle_groups(&idle, most).into_iter().map(async |nodes| {
+    let jobs = groups.into_iter().map(async |nodes| {
         let _turn = gate.acquire().await;
         one_job(&nodes, asked, &processes).await
     });
@@ -73,6 +77,24 @@ pub(crate) async fn ask_slurm(
     }
     processes.cancel_jobs();
     Ok((answers, others, is_named))
+}
+
+/// The nodes, those first that have the image: no other waits for one that fetches it. Where Slurm refuses to ask them the order stays.
+async fn ready_first(idle: Vec<SlurmNode>, asked: &Asked<'_>, processes: &Arc<Processes>) -> Vec<SlurmNode> {
+    let (launcher, reporter) = (asked.launcher.probe(), Arc::new(NullReporter) as Arc<dyn Reporter>);
+    let (words, screen) = (asked.words, Screen::default());
+    let probe =
+        Asked { launcher: &launcher, limits: PROBE, words, parallel: None, reporter: &reporter, screen };
+    let mut ready = BTreeSet::new();
+    // No more nodes at one time than were allowed.
+    for nodes in idle_groups(&idle, asked.parallel.unwrap_or(usize::MAX)) {
+        let mut job = Job::new(&nodes);
+        drop(job.run(&probe, processes).await);
+        ready.extend(job.ready());
+    }
+    let (mut first, then): (Vec<_>, Vec<_>) = idle.into_iter().partition(|node| ready.contains(&node.name));
+    first.extend(then);
+    first
 }
 
 /// The nodes that can be asked, those in use too if `busy`.
@@ -289,6 +311,12 @@ impl<'a> Job<'a> {
             None => began + limits.whole(),
         });
         ends.max().unwrap_or(began)
+    }
+
+    /// The nodes that would run the checks next.
+    fn ready(&self) -> Vec<String> {
+        let ready = self.stages.iter().filter(|(_, (stage, _))| *stage == Stage::Check);
+        ready.map(|(rank, _)| self.node(*rank).to_owned()).collect()
     }
 
     fn node(&self, rank: usize) -> &str {

@@ -7,13 +7,14 @@ use tokio::sync::Semaphore;
 
 use super::error::FleetError;
 use super::launched::launched;
-use super::node_job::Asked;
+use super::limits::PROBE;
+use super::node_job::{Asked, Screen};
 use super::processes::Processes;
 use super::slurm::Answer;
-use crate::fleet::{NodeReport, Outcome, Progress, unfold_logins};
+use crate::fleet::{NodeReport, Outcome, Progress, Stage, unfold_logins};
 use crate::host::async_child;
 use crate::model::request::SshHosts;
-use crate::report::Event;
+use crate::report::{Event, NullReporter, Reporter};
 use crate::store::read_typed_text;
 
 /// Hosts at one time, where nothing else is given.
@@ -58,7 +59,15 @@ pub(crate) async fn ask_ssh(hosts: &[String], asked: &Asked<'_>) -> Result<Vec<A
         asked.note(host, Progress::Waits);
     }
     let processes = Arc::new(Processes::default());
-    let gate = Semaphore::new(asked.parallel.unwrap_or(PARALLEL).max(1));
+    let at_once = asked.parallel.unwrap_or(PARALLEL).max(1);
+    let sorted;
+    let hosts = if at_once < hosts.len() && asked.launcher.fetches {
+        sorted = ready_first(hosts, asked, (&processes, at_once)).await;
+        sorted.as_slice()
+    } else {
+        hosts
+    };
+    let gate = Semaphore::new(at_once);
     let all = hosts.iter().map(async |host| {
         let _turn = gate.acquire().await;
         asked.note(host, Progress::Asked);
@@ -67,6 +76,29 @@ pub(crate) async fn ask_ssh(hosts: &[String], asked: &Asked<'_>) -> Result<Vec<A
         Ok::<_, FleetError>(Answer { node: host.clone(), gpus: None, report })
     });
     futures_util::future::join_all(all).await.into_iter().collect()
+}
+
+/// The hosts, those first that have the image: no other waits for one that fetches it.
+async fn ready_first(
+    hosts: &[String],
+    asked: &Asked<'_>,
+    (processes, at_once): (&Arc<Processes>, usize),
+) -> Vec<String> {
+    let (launcher, reporter) = (asked.launcher.probe(), Arc::new(NullReporter) as Arc<dyn Reporter>);
+    let (words, screen) = (asked.words, Screen::default());
+    let probe =
+        Asked { launcher: &launcher, limits: PROBE, words, parallel: None, reporter: &reporter, screen };
+    let gate = Semaphore::new(at_once);
+    let all = hosts.iter().map(async |host| {
+        let _turn = gate.acquire().await;
+        let found = one_host(host, &probe, processes).await;
+        let is_ready = matches!(found, Ok(Err(Outcome::Silent { stage: Some(Stage::Check), .. })));
+        (!is_ready, host.clone())
+    });
+    let mut all = futures_util::future::join_all(all).await;
+    // A stable order: hosts that are alike stay as they were named.
+    all.sort_by_key(|(fetches, _)| *fetches);
+    all.into_iter().map(|(_, host)| host).collect()
 }
 
 async fn one_host(

@@ -1,13 +1,13 @@
 //! The image that a shell opens; it is built first if it is missing or out of date.
 
-use crate::model::request::{self, ChecksBefore, Level, LockOptions, TargetOptions};
+use crate::model::request::{self, ChecksBefore, Level, LockOptions, SpecArgument, TargetOptions};
 use crate::model::stack::Stack;
 use crate::model::verdict::{Detail, verdict_text};
 use crate::report::Event;
 use crate::workflow::build::{Done, build_one};
 use crate::workflow::build_request::{BuildRequest, typed};
 use crate::workflow::confirm::{can_ask, confirm};
-use crate::workflow::custom_base::{NamedBase, named_base};
+use crate::workflow::custom_base::{NamedBase, named_base_in};
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::listed_names::with_listed;
@@ -30,8 +30,9 @@ pub(crate) async fn image(
             let text = format!("no image of `{name}` on this engine: building it first");
             session.reporter.report(Event::Note { text });
             let (source, target) = (LockOptions::default(), TargetOptions::default());
-            let wanted = typed(name, &source, &target, session.settings)?;
-            let stack = stack(session.settings, name, &source, &target, None)?;
+            let spec = SpecArgument::from(name.to_owned());
+            let wanted = typed(&spec, &source, &target, session.settings)?;
+            let stack = stack(session.settings, &wanted.spec, &source, &target, None)?;
             build(session, &wanted, (stack, None), checks).await?;
             found(session, name).await
         }
@@ -42,9 +43,9 @@ pub(crate) async fn image(
 /// Builds an image that is not there yet. A project's is that of its lock: one that is out of date is refused, not updated.
 pub(crate) async fn build_first(session: &Session<'_>, mut wanted: BuildRequest) -> Result<(), CommandError> {
     wanted.source.locked = wanted.source.lockfile.is_some();
-    let text = format!("no image of `{}` on this engine: building it first", wanted.spec);
+    let text = format!("no image of `{}` on this engine: building it first", wanted.spec.written());
     session.reporter.report(Event::Note { text });
-    let named = named_base(session.settings, &wanted.source, &wanted.target).await?;
+    let named = named_base_in(session, &wanted.source, &wanted.target).await?;
     let stack = stack(session.settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     build(session, &wanted, (stack, named.as_ref()), ChecksBefore::All).await
 }
@@ -56,7 +57,7 @@ async fn build(
     (stack, base): (Stack, Option<&NamedBase>),
     checks: ChecksBefore,
 ) -> Result<(), CommandError> {
-    let args = request::Build::of(&wanted.spec);
+    let args = request::Build::of(wanted.spec.clone());
     let mut wanted = with_listed(wanted, &stack, session.settings).await?;
     if checks == ChecksBefore::Static {
         wanted.level = Level::Static;
@@ -64,7 +65,8 @@ async fn build(
         session.reporter.report(Event::Note { text: text.to_owned() });
     }
     let wanted = &wanted;
-    if let Done::Built(built) = Box::pin(build_one(session, wanted, stack, base, &args)).await?
+    if let Done::Built(built) =
+        Box::pin(build_one(&session.on_base(base), wanted, stack, base, &args)).await?
         && let Some(error) = built.rejection()
     {
         let text = verdict_text(&built.verdict, Detail::Problems);
@@ -80,7 +82,7 @@ pub(crate) async fn project_image(
     wanted: &BuildRequest,
     checks: ChecksBefore,
 ) -> Result<Named, CommandError> {
-    let named = named_base(session.settings, &wanted.source, &wanted.target).await?;
+    let named = named_base_in(session, &wanted.source, &wanted.target).await?;
     let stack = stack(session.settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let path = lock_path(session.settings, &stack, &wanted.source);
     let mut text = format!("the image of {path} is not on this engine yet: building it first");
@@ -111,7 +113,9 @@ pub(crate) async fn project_image(
         },
         None => None,
     };
-    let not_there =
-        || ImageError::NotFound { image: wanted.spec.clone(), text: "it was removed meanwhile".to_owned() };
+    let not_there = || ImageError::NotFound {
+        image: wanted.spec.written().to_owned(),
+        text: "it was removed meanwhile".to_owned(),
+    };
     image.ok_or_else(|| not_there().into())
 }

@@ -3,6 +3,7 @@
 use camino::Utf8Path;
 
 use crate::engine::{Containers, SHELL_LABEL};
+use crate::model::compat::Matrix;
 use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::Shell;
@@ -33,7 +34,7 @@ pub(crate) async fn open(
     of_file: Option<(&BuildRequest, &Judged)>,
 ) -> Result<OpenOutcome, CommandError> {
     let shells = shells(&*session.containers).await?;
-    if let Some(shell) = named_container(typed, &shells) {
+    if let Some(shell) = named_container(typed, &shells, &session.matrix) {
         require_for(session, shell).await?;
         let named = Target { args: typed, shell, image: None, code: None };
         return join_running(session, typed, named).await.map(OpenOutcome::of_container);
@@ -124,11 +125,11 @@ async fn require_for(session: &Session<'_>, shell: &Shell) -> Result<(), Command
 }
 
 /// The running container that is named in an image's place. A spec stays a spec, and `--new` or `--name` mean an image.
-fn named_container<'a>(args: &request::Shell, shells: &'a [Shell]) -> Option<&'a Shell> {
+fn named_container<'a>(args: &request::Shell, shells: &'a [Shell], matrix: &Matrix) -> Option<&'a Shell> {
     let start = &args.start;
     let is_plain = !start.new && !start.attach && start.name.is_none();
     let name = args.image.as_deref().filter(|_| is_plain)?;
-    shells.iter().find(|shell| shell.name == name && shell.runs()).filter(|_| spec_of(name).is_none())
+    shells.iter().find(|shell| shell.name == name && shell.runs()).filter(|_| spec_of(name, matrix).is_none())
 }
 
 /// A container that runs, and what is to run in it.
@@ -247,7 +248,8 @@ mod tests {
             let Some(Command::Shell(args)) = Cli::parse_from(line.split(' ')).command else {
                 panic!("it is `shell`")
             };
-            named_container(&args.into(), &shells).map(|shell| shell.name.clone())
+            named_container(&args.into(), &shells, crate::model::compat::embedded())
+                .map(|shell| shell.name.clone())
         };
         for line in ["envforge shell run1", "envforge shell run1 -- true", "envforge shell run1 --vscode"] {
             assert_eq!(named(line).as_deref(), Some("run1"), "{line}");

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::engine::{Containers, EngineInfo, Output, Port, Program};
-use crate::host;
+use crate::host::{self, Bounds};
 use crate::model::request::{self, ServiceOptions};
 use crate::report::Event;
 use crate::settings::Settings;
@@ -28,6 +28,8 @@ const JUPYTER: u16 = 8888;
 const SSH: u16 = 2222;
 /// The most of a file of public keys, bytes.
 const LARGEST_KEYS: u64 = 1 << 20;
+/// Bounds of the agent's answer: its socket may lead to another machine.
+const AGENT: Bounds = Bounds { time: Duration::from_secs(10), output: LARGEST_KEYS };
 /// How long a service may take to answer, and how often it is asked.
 const READY: (Duration, Duration) = (Duration::from_mins(2), Duration::from_millis(40));
 
@@ -128,7 +130,7 @@ async fn public_keys(settings: &Settings, file: Option<&Utf8Path>) -> Result<Str
         return Ok(read_typed_text(&settings.paths.current_dir.join(file), LARGEST_KEYS).await?);
     }
     let mut keys = String::new();
-    if let Ok(output) = host::child("ssh-add").arg("-L").output()
+    if let Ok(output) = host::run_within(host::child("ssh-add").arg("-L"), AGENT)
         && output.status.success()
     {
         keys.push_str(&String::from_utf8_lossy(&output.stdout));

@@ -145,14 +145,13 @@ mod tests {
         let patience = Duration::from_millis(100);
         let short = stream::iter([part(b"a"), part(b"b")]);
         assert_eq!(said(short, 2, patience).await.expect("short"), b"ab");
-        let flood = stream::repeat_with(|| part(b"aaaa"));
-        assert_eq!(said(flood, 10, Duration::from_mins(1)).await.expect_err("a flood"), "more than 10 bytes");
-        let errors = stream::repeat_with(|| Ok(Output::Err(b"aaaa"[..].into())));
-        assert_eq!(
-            said(errors, 10, Duration::from_mins(1)).await.expect_err("a flood"),
-            "more than 10 bytes"
-        );
+        let minute = Duration::from_mins(1);
+        let flood = stream::repeat_with(|| part(b"aaaa")).take(1000);
+        assert_eq!(said(flood, 10, minute).await.expect_err("a flood"), "more than 10 bytes");
+        let errors = stream::repeat_with(|| Ok(Output::Err(b"aaaa"[..].into()))).take(1000);
+        assert_eq!(said(errors, 10, minute).await.expect_err("a flood"), "more than 10 bytes");
         let silent = stream::pending();
-        assert_eq!(said(silent, 10, patience).await.expect_err("silence"), "no end after 0.1 s");
+        let ended = tokio::time::timeout(minute, said(silent, 10, patience)).await;
+        assert_eq!(ended.expect("it is not waited for").expect_err("silence"), "no end after 0.1 s");
     }
 }

@@ -20,8 +20,8 @@ const TOML: &str = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\
 const PRIVATE: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nof-the-user-alone\n";
 /// Bytes beyond every bound of a file of a project.
 const HUGE: u64 = 100_000_000;
-/// A run that takes longer is ended.
-const LONGEST: Duration = Duration::from_secs(30);
+/// A run that takes longer hangs, and is ended.
+const LONGEST: Duration = Duration::from_mins(5);
 /// What the engine is asked for to build, load, run, tag or push.
 const HARM: [&str; 6] = ["/build?t=", "/images/load", "/containers/create", "/session", "/tag?", "/push"];
 

@@ -79,6 +79,7 @@ fn filtered(browser: &Browser, gpu: &str, driver: &str, words: &str) -> (u64, f6
 
 #[test]
 #[ignore = "needs chromium"]
+#[expect(clippy::print_stdout, reason = "the figure of the run")]
 fn filter_of_the_site_agrees_with_the_resolver() {
     let program = program();
     assert_eq!(crate::maintain(&program, &["site", "public"]).code, 0);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use envforge_protocol::abi::of_another_cuda;
+use envforge_protocol::abi::{is_plug_in_of_qt, of_another_cuda};
 use envforge_protocol::elf::Dynamic;
 use envforge_protocol::{CheckId, Key};
 
@@ -29,7 +29,8 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
     if objects.is_empty() {
         problems.push("no library found".to_owned());
     }
-    let mut good = format!("{} binaries: all dependencies found", objects.len());
+    let plug_ins = objects.keys().filter(|path| is_plug_in_of_qt(path)).count();
+    let mut good = format!("{} binaries: all dependencies found", objects.len() - plug_ins);
     if !done_without.is_empty() {
         let done_without: Vec<_> = done_without.into_iter().collect();
         good = format!(
@@ -39,6 +40,9 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
     }
     if !others.is_empty() {
         good = format!("{good}; never loaded with this CUDA: {}", others.join(", "));
+    }
+    if plug_ins > 0 {
+        good = format!("{good}; {plug_ins} plug-ins of Qt may lack some: it goes on without those");
     }
     let hint = hint(&problems, &expected.may_lack);
     vec![Report::of_problems(ID, good, &problems).hint(&hint)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::optional::{is_for_another_cuda, may_be_missing};
+use super::optional::{is_for_another_cuda, is_plug_in_of_qt, may_be_missing};
 use crate::elf::Dynamic;
 
 /// Folders the loader searches by itself; ld.so.conf of Debian and Ubuntu adds the first two.
@@ -44,7 +44,7 @@ pub struct LoaderView<'a> {
 
 impl LoaderView<'_> {
     /// Returns each need that nothing meets. A library that another one of the same tree can have loaded before counts: Python
-    /// packages preload their siblings' libraries by name.
+    /// packages preload their siblings' libraries by name. A plug-in of Qt needs nothing.
     pub fn unmet(&self, libraries: &BTreeMap<PathBuf, Dynamic>) -> Vec<Unmet> {
         self.unmet_within(libraries, MOST_LOOKUPS)
     }
@@ -55,7 +55,7 @@ impl LoaderView<'_> {
             libraries.iter().flat_map(|(path, library)| [Some(file(path)), library.soname.as_deref()]);
         let loaded: BTreeSet<&str> = names.flatten().collect();
         let mut all = Vec::new();
-        for (path, library) in libraries {
+        for (path, library) in libraries.iter().filter(|(path, _)| !is_plug_in_of_qt(path)) {
             let folders = self.folders(path, library);
             for soname in distinct(&library.needed) {
                 let is_met = self.system.contains(soname)
@@ -182,6 +182,16 @@ mod tests {
         let needs = |path| (path, library(&["libsox.so"], &[]));
         let found = unmet(&[needs("env/torio/libtorchaudio_sox.so"), needs("env/other/_C.so")]);
         assert_eq!(found, [("env/other/_C.so".to_owned(), "libsox.so".to_owned())]);
+    }
+
+    #[test]
+    fn plug_in_of_qt_may_lack_what_qt_itself_may_not() {
+        let needs = |path| (path, library(&["libmimerapi.so"], &[]));
+        let found = unmet(&[
+            needs("env/PyQt6/Qt6/plugins/sqldrivers/libqsqlmimer.so"),
+            needs("env/PyQt6/Qt6/lib/x.so"),
+        ]);
+        assert_eq!(found, [("env/PyQt6/Qt6/lib/x.so".to_owned(), "libmimerapi.so".to_owned())]);
     }
 
     #[test]

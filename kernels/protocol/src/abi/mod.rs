@@ -14,7 +14,9 @@ mod world;
 
 pub use closure::{LoaderView, SYSTEM_FOLDERS, Unmet, of_another_cuda};
 pub use finding::Finding;
-pub use optional::{is_for_another_cuda, is_for_another_torch, is_only_tried, may_be_missing};
+pub use optional::{
+    is_for_another_cuda, is_for_another_torch, is_only_tried, is_plug_in_of_qt, may_be_missing,
+};
 pub use preloaded::{TorchRelease, is_preloaded, torch_release};
 pub use table::{GLOBAL_DEPENDENCIES, Table, TableError, asks_for_torch, driver_libraries, tables};
 pub use world::{Place, World};

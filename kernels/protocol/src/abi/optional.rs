@@ -1,5 +1,8 @@
 //! The libraries that a package does without or never loads, or that the driver brings.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use super::preloaded::TorchRelease;
 
 /// Sonames that come from the driver or optional network hardware, never from the image: the file that may lack them
@@ -42,6 +45,17 @@ const TRIED: [&str; 1] = ["torchao/_C"];
 /// Whether the package of the library at that path of site-packages works without it.
 pub fn is_only_tried(path: &str) -> bool {
     TRIED.iter().any(|start| path.starts_with(start))
+}
+
+/// Whether a library is a plug-in or a QML module of a Qt: opened on demand, and Qt goes on without one that does not load. Its database
+/// drivers, themes and players ask for more than any distribution has; what a window needs is in the rows of `libraries.toml`.
+pub fn is_plug_in_of_qt(path: &Path) -> bool {
+    let names = || path.parent().into_iter().flat_map(Path::iter).filter_map(OsStr::to_str);
+    let is_qt = |name: &str| {
+        let rest = name.strip_prefix(['Q', 'q']).and_then(|rest| rest.strip_prefix('t'));
+        rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    names().zip(names().skip(1)).any(|(qt, kind)| is_qt(qt) && ["plugins", "qml"].contains(&kind))
 }
 
 /// Whether a library is that of another torch than this one. `core.py` of torch-c-dlpack-ext 0.1.5 loads
@@ -133,6 +147,28 @@ mod tests {
             !is_for_another_cuda(("another", "libbitsandbytes_xpu2026.so"), "12.8", has),
             "another package's"
         );
+    }
+
+    /// Paths of PyQt5-Qt5, PyQt6-Qt6, PySide6-Essentials and opencv-python.
+    #[test]
+    fn plug_ins_of_qt_are_told_by_their_folder() {
+        for path in [
+            "env/PyQt5/Qt5/plugins/mediaservice/libgstmediaplayer.so",
+            "env/PyQt6/Qt6/plugins/sqldrivers/libqsqlmimer.so",
+            "env/PySide6/Qt/qml/QtQuick/Pdf/libpdfquickplugin.so",
+            "env/cv2/qt/plugins/platforms/libqxcb.so",
+        ] {
+            assert!(is_plug_in_of_qt(Path::new(path)), "{path}");
+        }
+        for path in [
+            "env/PyQt6/Qt6/lib/libQt6Gui.so.6",
+            "env/cv2/cv2.abi3.so",
+            "env/tensorflow-plugins/plugins/libx.so",
+            "env/PySide6/Qt/plugins",
+            "env/Qtile/plugins/x.so",
+        ] {
+            assert!(!is_plug_in_of_qt(Path::new(path)), "{path}");
+        }
     }
 
     #[test]

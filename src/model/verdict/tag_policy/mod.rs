@@ -61,7 +61,7 @@ fn any_counts(lock: &Lock, gpus: &[GpuCoverage]) -> bool {
     gpus.iter().filter_map(|gpu| gpu.capability).any(|gpu| counts(lock, gpu))
 }
 
-/// Returns the tags that the report allows.
+/// Returns what the report proves for the lock: verified, unverified with the reason, or failed.
 pub fn claim(lock: &Lock, verdict: &Verdict) -> TagStatus {
     let unverified = |because: String| TagStatus::Unverified { because };
     if verdict.failures() > 0 {
