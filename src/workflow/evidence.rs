@@ -381,11 +381,7 @@ impl<'a> Attester<'a> {
         let mut is_settled = false;
         for round in 0..ROUNDS {
             let known = signed_evidence(registry, image, &subject.manifest.digest).await?;
-            let own = own(&public, &known, subject);
-            if own.has_unreadable {
-                let why = "a statement of this key is damaged or of a newer envforge".to_owned();
-                return Err(EvidenceError::Unread { image: image.to_string(), why }.into());
-            }
+            let own = readable(image, own(&public, &known, subject))?;
             let entries = own.with(new);
             let indexes = indexes_of(&public, &known, subject);
             // As readers see it: they believe no two statements of one number.
@@ -458,10 +454,7 @@ impl<'a> Attester<'a> {
                 return Ok(());
             };
             let known = signed_evidence(registry, image, index).await?;
-            if own(&public, &known, &subject).has_unreadable {
-                let why = "a statement of this key is damaged or of a newer envforge".to_owned();
-                return Err(EvidenceError::Unread { image: image.pinned(index).to_string(), why }.into());
-            }
+            readable(&image.pinned(index), own(&public, &known, &subject))?;
             let newest = statements_by(&public, &known, index).max_by_key(|statement| statement.number);
             let (entries, unproven) = entries_of_all(registry, image, &images, &public).await?;
             if !unproven.is_empty() {
@@ -587,6 +580,15 @@ fn milliseconds() -> u64 {
 /// What a key has said of an image. The clock of the machine that signed may have been wrong: for the next statement all counts.
 fn own(key: &PublicKey, known: &EvidenceList, subject: &EvidenceSubject) -> Collection {
     Collection::own(key, &known.attestations(), &subject.manifest.digest, Timestamp::MAX)
+}
+
+/// What a key has said, if all of it can be read: a statement without the rest would take its place.
+fn readable(image: &ImageRef, said: Collection) -> Result<Collection, EvidenceError> {
+    if said.has_unreadable {
+        let why = "a statement of this key is damaged or of a newer envforge".to_owned();
+        return Err(EvidenceError::Unread { image: image.to_string(), why });
+    }
+    Ok(said)
 }
 
 /// The same as readers see it.
